@@ -1,0 +1,395 @@
+"""The nouns of the benchmark as frozen values.
+
+This file imports the standard library only, performs no I/O and knows no other module of the package.
+Times are seconds, sizes say their unit in their name, instants are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+SCHEMA_VERSION = 1
+"""Version of `record.json` and `run.json`; raised when a reader of the old form would be misled."""
+
+
+class Verdict(StrEnum):
+    """What a trial says about the deployment; INVALID says that our side broke and nothing was judged."""
+
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    INVALID = "INVALID"
+
+
+class Fault(StrEnum):
+    """Whose fault an error is. Only the agent's fault may fail a trial."""
+
+    USER = "user"
+    PROVIDER = "provider"
+    MODEL_API = "model_api"
+    AGENT = "agent"
+    VERIFIER = "verifier"
+    TASK = "task"
+    OURS = "ours"
+
+
+class Termination(StrEnum):
+    """How the agent ended. It is separate from the verdict: a timed-out agent is still verified."""
+
+    FINISHED = "finished"
+    TIME_BUDGET = "time_budget"
+    TOKEN_BUDGET = "token_budget"
+    COST_BUDGET = "cost_budget"
+    CRASHED = "crashed"
+    MACHINE_LOST = "machine_lost"
+
+
+class MachineState(StrEnum):
+    """What the provider sees from outside: a guest that switched itself off is the agent's doing, a lost one is not."""
+
+    RUNNING = "running"
+    POWERED_OFF = "powered_off"
+    LOST = "lost"
+
+
+class Category(StrEnum):
+    """What kind of failure a Layer-1 finding names."""
+
+    DEPENDENCY = "dependency"
+    GPU = "gpu"
+    BUILD = "build"
+    ARTIFACT = "artifact"
+    SYSTEM = "system"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    CONTAINER = "container"
+
+
+class Domain(StrEnum):
+    """The three groups in which the paper reports its tasks."""
+
+    AI = "ai"
+    SYSTEMS = "systems"
+    SCIENTIFIC = "scientific"
+
+
+class Difficulty(StrEnum):
+    """How hard the deployment is, as the task's author judges it."""
+
+    EASY = "easy"
+    MEDIUM = "medium"
+    HARD = "hard"
+
+
+class Registry(StrEnum):
+    """Where a pinned source comes from, by package name."""
+
+    PYPI = "pypi"
+    DEBIAN = "debian"
+
+
+class Outcome(StrEnum):
+    """How one check of a trial ended; `ERROR` is our side's fault and makes the trial INVALID."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The publication whose artifact a task deploys."""
+
+    title: str
+    venue: str
+    year: int
+    reference: str
+    """DOI, arXiv number or the venue's own page."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One archive, pinned by name, version and digest."""
+
+    registry: Registry
+    name: str
+    version: str
+    filename: str
+    sha256: str
+    upstream_url: str = ""
+
+
+@dataclass(frozen=True)
+class MachineSize:
+    """The machine that a task asks for."""
+
+    cpus: int
+    memory_gb: float
+    disk_gb: int
+    accelerator: str | None = None
+    """For example `nvidia-tesla-t4`; None where no GPU is needed."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One folder under `tasks/`: a paper, a pinned source, an instruction, a hidden verifier, a reference."""
+
+    id: str
+    folder: Path
+    title: str
+    paper: Paper
+    source: Source
+    domain: Domain
+    languages: tuple[str, ...]
+    difficulty: Difficulty
+    machine: MachineSize
+    agent_budget_s: float
+    """How long the agent may work, at native speed."""
+    experiment_budget_s: float
+    """How long the designated experiment may run, at native speed."""
+    check_budget_s: float = 120.0
+    """How long one check may take, at native speed."""
+    extra_sources: tuple[Source, ...] = ()
+    legacy: bool = False
+    qemu: bool = False
+    smoke: bool = False
+
+    @property
+    def gpu(self) -> bool:
+        return self.machine.accelerator is not None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The pytest markers of this task, in the order in which people read them."""
+        flags = {"gpu": self.gpu, "qemu": self.qemu, "legacy": self.legacy, "smoke": self.smoke}
+        return (
+            self.domain.value,
+            self.difficulty.value,
+            *(name for name, on in flags.items() if on),
+            *(language_label(name) for name in self.languages),
+        )
+
+
+def language_label(language: str) -> str:
+    """Marker of a language: `C++` becomes `lang_cpp`."""
+    return "lang_" + language.lower().replace("+", "p").replace("#", "sharp").replace("-", "_").replace(" ", "_")
+
+
+# --- trials ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrialKey:
+    """Names one trial: (task, agent, model, attempt)."""
+
+    task: str
+    agent: str
+    model: str | None
+    attempt: int
+
+    @property
+    def contestant(self) -> str:
+        """Who is being measured: the model, or the agent where it needs none."""
+        return self.model or self.agent
+
+    @property
+    def folder(self) -> Path:
+        """Where the trial's evidence lies, relative to the run's folder."""
+        return Path(self.task) / self.contestant.replace("/", "_") / f"attempt-{self.attempt:02d}"
+
+
+@dataclass(frozen=True)
+class Address:
+    """All that a borrower learns of a machine: where it is, how to log in, and which host key it must show."""
+
+    host: str
+    port: int
+    user: str
+    login_key: str = field(repr=False)
+    """Private key in OpenSSH form. It opens this one machine and dies with it."""
+    host_key: str
+    """Public host key as `ssh-ed25519 AAAA...`."""
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """What a record says about the machine, so that a reader can judge the numbers."""
+
+    provider: str
+    image: str
+    """Digest or name of the image."""
+    acceleration: str
+    """`kvm`, `tcg`, `native`, and so on."""
+    speed_factor: float
+    """How many times longer CPU work takes here than natively (>= 1); every budget is multiplied by it."""
+    note: str = ""
+    """Why this acceleration is in use, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """How much a provider can host at once; None where it sets no limit."""
+
+    machines: int | None = None
+    cpus: int | None = None
+    memory_gb: float | None = None
+
+
+@dataclass(frozen=True)
+class ProviderOptions:
+    """What the user said about machines."""
+
+    image: str | None = None
+    """`--deploybench-image`: the user's own cloud image instead of the one we build."""
+
+
+@dataclass(frozen=True)
+class MachineRequest:
+    """What a fleet asks of a provider."""
+
+    machine_id: str
+    """Chosen and journalled by the fleet before the call, so that a half-made machine can be found again."""
+    size: MachineSize
+    lifetime_s: float
+    """The machine must end itself after this many seconds of native time, whatever becomes of us."""
+    purpose: str = ""
+    """For people who find the machine: run and trial."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A machine in the hands of one trial."""
+
+    machine_id: str
+    address: Address
+    facts: MachineFacts
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The end of one command on a machine."""
+
+    exit_status: int | None
+    """None when the command was cut off by its time limit."""
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    timed_out: bool = False
+    truncated: bool = False
+    """True when output beyond the limit was thrown away."""
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_status == 0
+
+
+@dataclass(frozen=True)
+class AgentRun:
+    """What the agent did, as seen from outside. Its own failure is a value here, never an exception."""
+
+    termination: Termination
+    seconds: float
+    budget_s: float
+    """The wall-clock budget after scaling by the machine's speed factor."""
+    exit_status: int | None = None
+    claimed_success: bool | None = None
+    """What the agent said of itself; None when it said nothing."""
+    detail: str = ""
+    started_at: float = 0.0
+    """When the machine was handed to the agent: Unix time by the machine's own clock."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One failure that Layer 1 read out of a log."""
+
+    rule: str
+    category: Category
+    line_number: int
+    """1-based line of the log."""
+    line: str
+    explanation: str
+    remedy: str
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim of the verifier and how it ended."""
+
+    name: str
+    layer: int
+    outcome: Outcome
+    seconds: float
+    message: str = ""
+    """Why it did not pass; bounded and redacted."""
+
+
+@dataclass(frozen=True)
+class Try:
+    """One attempt to get through a trial on one machine; infrastructure faults lead to the next try."""
+
+    number: int
+    machine_id: str | None
+    seconds: float
+    fault: Fault | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """Everything a report may say about one trial; `record.json` is this value."""
+
+    task: str
+    agent: str
+    model: str | None
+    attempt: int
+    verdict: Verdict
+    reason: str
+    """One sentence: the first cause of the verdict."""
+    termination: Termination | None
+    checks: tuple[Check, ...]
+    durations: dict[str, float]
+    """Seconds by phase: `machine`, `seed`, `agent`, `evidence`, `experiment`, `checks`, `total`."""
+    seed: int | None
+    """The trial's challenge seed."""
+    run_seed: int
+    """What `--deploybench-seed` takes to draw the same challenges again."""
+    domain: Domain
+    labels: tuple[str, ...]
+    task_digest: str
+    folder: str
+    """Evidence of the trial, relative to the run's folder."""
+    started_at: str
+    machine: MachineFacts | None = None
+    agent_run: AgentRun | None = None
+    findings: tuple[Finding, ...] = ()
+    tries: tuple[Try, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def key(self) -> TrialKey:
+        return TrialKey(self.task, self.agent, self.model, self.attempt)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One session: its settings and all its trials; `run.json` is this value."""
+
+    run_id: str
+    started_at: str
+    finished_at: str
+    command: tuple[str, ...]
+    provider: str
+    run_seed: int
+    versions: dict[str, str]
+    trials: tuple[TrialRecord, ...]
+    swept: tuple[str, ...] = ()
+    """Machines that an earlier session left behind and this one destroyed."""
+    schema_version: int = SCHEMA_VERSION

@@ -1,0 +1,128 @@
+"""The Protocols at which providers, machines and agents meet. At most four verbs each.
+
+Implementations are found through entry points (`registry.py`), ours and foreign ones by the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from pytest_deploybench.model import (
+    AgentRun,
+    Capacity,
+    Completed,
+    Lease,
+    MachineFacts,
+    MachineRequest,
+    MachineSize,
+    MachineState,
+    Task,
+)
+
+Sink = Callable[[bytes], None]
+"""Receives output as it arrives."""
+
+Progress = Callable[[str], None]
+"""Receives one line for people to read."""
+
+
+class Machine(Protocol):
+    """A fresh VM over SSH. Paths on the machine are strings, paths on the host are `Path`."""
+
+    @property
+    def facts(self) -> MachineFacts: ...
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        sink: Sink | None = None,
+        limit_bytes: int = 1_000_000,
+    ) -> Completed:
+        """Run a shell command as the login user and wait for its end.
+
+        Output beyond `limit_bytes` per stream is dropped from the result (`truncated`); `sink` sees stdout and stderr
+        interleaved, up to the same limit. The time limit kills the command and gives `timed_out`.
+
+        Raises:
+            MachineLostError: the connection cannot be made or broke.
+        """
+        ...
+
+    def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644) -> None:
+        """Write a file; missing parent folders are made.
+
+        Raises:
+            MachineLostError: as `run`.
+            InfraError: the machine refused the write.
+        """
+        ...
+
+    def get(self, remote: str, local: Path, *, limit_bytes: int = 100_000_000) -> bool:
+        """Fetch one regular file; False when it is missing, not a regular file, or larger than the limit.
+
+        Raises:
+            MachineLostError: as `run`.
+        """
+        ...
+
+
+class Provider(Protocol):
+    """How a fresh machine comes to be. Made once per session, in the process that owns all machines.
+
+    A provider class is called as `factory(options: ProviderOptions, progress: Progress)`.
+    """
+
+    @property
+    def capacity(self) -> Capacity:
+        """How much can run at once, as things stand now."""
+        ...
+
+    def refusal(self, size: MachineSize) -> str | None:
+        """Why this provider can never host such a machine, as one sentence for a skip; None if it can. Must be quick."""
+        ...
+
+    def create(self, request: MachineRequest) -> Lease:
+        """Make a machine that is ready for SSH. Called from several threads at once.
+
+        Whatever interrupts it, `destroy(request.machine_id)` afterwards leaves nothing behind.
+
+        Raises:
+            InfraError: it could not be made.
+        """
+        ...
+
+    def destroy(self, machine_id: str) -> None:
+        """End the machine and remove all its traces. Unknown and already destroyed ids are fine.
+
+        Also called by a later session for machines whose owner died.
+
+        Raises:
+            InfraError: it is still there, and why.
+        """
+        ...
+
+    def state(self, machine_id: str) -> MachineState:
+        """What the machine looks like from outside."""
+        ...
+
+
+class Agent(Protocol):
+    """What acts on the machine. An agent class is called without arguments."""
+
+    needs_model: bool
+    """False for `reference`, `shallow` and `noop`."""
+
+    def run(self, machine: Machine, task: Task, budget_s: float, folder: Path) -> AgentRun:
+        """Work on the task until done or until `budget_s` seconds have passed; write `agent.log` into `folder`.
+
+        The agent's own failure is part of the returned value.
+
+        Raises:
+            MachineLostError: the machine went away; the caller finds out whose fault it was.
+        """
+        ...
