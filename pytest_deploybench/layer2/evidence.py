@@ -1,0 +1,62 @@
+"""Questions that a check asks of the machine, to learn whether the given source really ran.
+
+Each takes the `server` fixture (a testinfra host with root rights on the machine under test) and answers with a value;
+the assert stays in the task module, where it reads as a claim.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_deploybench.model import AgentRun
+
+if TYPE_CHECKING:
+    from testinfra.host import Host
+
+AGENT_HOME = "/home/agent"
+
+
+def program(server: Host, name: str) -> str:
+    """Real path of a command as the experiment finds it, after the agent's `env.sh`; empty when there is none."""
+    return _output(
+        server, "sudo -u agent -H bash --noprofile --norc -c 'cd; . ~/env.sh >/dev/null 2>&1; readlink -f \"$(type -P %s)\"'", name
+    )
+
+
+def resolve(server: Host, path: str) -> str:
+    """Path without symbolic links; empty when nothing is there."""
+    return _output(server, "readlink -e %s", path)
+
+
+def package_owner(server: Host, path: str) -> str | None:
+    """Debian package that a file belongs to, None for a file that no package brought."""
+    found = server.run("dpkg -S %s", resolve(server, path) or path)
+    return str(found.stdout).partition(":")[0] or None if found.rc == 0 else None
+
+
+def changed_after_handover(server: Host, path: str, agent_run: AgentRun) -> bool:
+    """Whether the file's inode changed after the machine was given to the agent (ctime, which `touch` cannot set back)."""
+    changed = _output(server, "stat -L -c %%Z %s", path)
+    return changed.isdigit() and int(changed) >= int(agent_run.started_at)
+
+
+def dynamic_symbols(server: Host, path: str) -> frozenset[str]:
+    """Names that an ELF file exports or imports, read on the host from the file's bytes.
+
+    Empty when it is no ELF file. Reading here and not by `nm` there needs no tool on the machine and trusts none.
+    """
+    content = server.file(path).content if server.file(path).is_file else b""
+    if not content.startswith(b"\x7fELF"):
+        return frozenset()
+    return frozenset(match.decode() for match in re.findall(rb"[A-Za-z_][A-Za-z0-9_]{3,200}(?=\x00)", content))
+
+
+def contains(server: Host, path: str, text: bytes) -> bool:
+    """Whether a file of the machine holds these bytes, for version strings and compile folders."""
+    file = server.file(path)
+    return bool(file.is_file and text in file.content)
+
+
+def _output(server: Host, command: str, *args: str) -> str:
+    return str(server.run(command, *args).stdout).strip()

@@ -1,0 +1,145 @@
+"""Runs the paper's designated experiment on a challenge and keeps what it left.
+
+What goes wrong in the experiment is a value here: the checks that look at it fail, the trial is never INVALID for it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import shlex
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_deploybench.layer2.challenge import Challenge
+from pytest_deploybench.ports import Machine
+from pytest_deploybench.redact import redact
+
+LOG_LIMIT_BYTES = 10_000_000
+OUTPUT_LIMIT_BYTES = 100_000_000
+SETUP_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """How the designated experiment ended on this challenge."""
+
+    exit_status: int | None
+    """None when it ran out of time or the machine could not be reached."""
+    seconds: float
+    timed_out: bool
+    log: str
+    """Standard output and error, interleaved as they came."""
+    folder_on_machine: str
+    outputs: Path
+    """Where the fetched files lie on the host."""
+
+    def bytes(self, name: str) -> bytes:
+        """Content of an output.
+
+        Raises:
+            AssertionError: the experiment did not leave it, so the check that asks for it fails.
+        """
+        path = self.outputs / name
+        if not path.is_file():
+            raise AssertionError(
+                f"the experiment left no regular file {name!r} of at most {OUTPUT_LIMIT_BYTES:,} bytes "
+                f"({self.ending}); its last line was {self.last_line!r}; see experiment.log"
+            )
+        return path.read_bytes()
+
+    def text(self, name: str) -> str:
+        """Content of a UTF-8 output.
+
+        Raises:
+            AssertionError: it is missing or not UTF-8.
+        """
+        try:
+            return self.bytes(name).decode()
+        except UnicodeDecodeError as error:
+            raise AssertionError(f"output {name!r} is not UTF-8: {error}") from None
+
+    def json(self, name: str) -> Any:
+        """Content of a JSON output.
+
+        Raises:
+            AssertionError: it is missing or malformed.
+        """
+        try:
+            return json.loads(self.text(name))
+        except (ValueError, RecursionError) as error:
+            raise AssertionError(f"output {name!r} is not JSON: {error}") from None
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        if self.timed_out:
+            return f"stopped after {self.seconds:.0f} s, its time limit"
+        return "it could not be run" if self.exit_status is None else f"exit status {self.exit_status}"
+
+    @property
+    def last_line(self) -> str:
+        """The last line of the log that says anything; at most 200 characters."""
+        return next((line.strip()[:200] for line in reversed(self.log.splitlines()) if line.strip()), "")
+
+
+def run_experiment(machine: Machine, challenge: Challenge, budget_s: float, folder: Path) -> Experiment:
+    """Run the experiment once and fetch its outputs into `folder`/outputs; the log goes to `folder`/experiment.log.
+
+    Raises:
+        MachineLostError: the machine cannot be reached; the caller finds out whose fault that is.
+    """
+    here = f"/var/tmp/challenge-{secrets.token_hex(8)}"  # noqa: S108 - random, made fresh on the guest
+    place = machine.run(
+        f"mkdir -m 755 {here} && tar -x -C {here}", stdin=_tar(challenge.inputs), timeout_s=SETUP_TIMEOUT_S
+    )
+    if not place.ok:
+        return unreachable(folder, f"the challenge could not be written to {here}: {place.stderr.decode(errors='replace')}")
+    script = f"cd {here} && . ~/env.sh && {challenge.command}"
+    log = bytearray()
+    done = machine.run(
+        f"exec bash --noprofile --norc -c {shlex.quote(script)}",
+        timeout_s=budget_s,
+        sink=log.extend,
+        limit_bytes=LOG_LIMIT_BYTES,
+    )
+    if done.timed_out:
+        log += f"\ndeploybench: experiment timed out after {done.seconds:.0f} s\n".encode()
+    if done.truncated:
+        log += f"\ndeploybench: output beyond {LOG_LIMIT_BYTES:,} bytes was dropped\n".encode()
+    outputs = folder / "outputs"
+    outputs.mkdir(parents=True, exist_ok=True)
+    for name in challenge.outputs:
+        (outputs / name).parent.mkdir(parents=True, exist_ok=True)
+        machine.get(f"{here}/{name}", outputs / name, limit_bytes=OUTPUT_LIMIT_BYTES)
+    return _keep(folder, Experiment(done.exit_status, done.seconds, done.timed_out, _text(log), here, outputs))
+
+
+def unreachable(folder: Path, why: str) -> Experiment:
+    """The experiment of a machine that the agent left unusable."""
+    return _keep(folder, Experiment(None, 0.0, False, f"deploybench: {why}\n", "", folder / "outputs"))
+
+
+def _keep(folder: Path, experiment: Experiment) -> Experiment:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "experiment.log").write_text(experiment.log, encoding="utf-8")
+    return experiment
+
+
+def _text(log: bytearray) -> str:
+    return redact(log.decode(errors="replace"))
+
+
+def _tar(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            info.mode = 0o755 if content.startswith(b"#!") else 0o644
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
