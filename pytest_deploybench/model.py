@@ -39,7 +39,7 @@ class Termination(StrEnum):
 
     FINISHED = "finished"
     TIME_BUDGET = "time_budget"
-    TOKEN_BUDGET = "token_budget"
+    TOKEN_BUDGET = "token_budget"  # noqa: S105 - a budget of tokens, not a secret
     COST_BUDGET = "cost_budget"
     CRASHED = "crashed"
     MACHINE_LOST = "machine_lost"

@@ -83,7 +83,7 @@ class Provider(Protocol):
         ...
 
     def refusal(self, size: MachineSize) -> str | None:
-        """Why this provider can never host such a machine, as one sentence for a skip; None if it can. Must be quick."""
+        """Why this provider can never host such a machine, as a sentence for a skip; None if it can. Must be quick."""
         ...
 
     def create(self, request: MachineRequest) -> Lease:

@@ -1,4 +1,4 @@
-"""What a task module uses to state its claims: a challenge, the experiment that ran on it, and evidence on the machine."""
+"""What a task module uses to state its claims: a challenge, the experiment on it, and evidence on the machine."""
 
 from pytest_deploybench.layer2 import evidence
 from pytest_deploybench.layer2.challenge import Challenge

@@ -20,7 +20,9 @@ AGENT_HOME = "/home/agent"
 def program(server: Host, name: str) -> str:
     """Real path of a command as the experiment finds it, after the agent's `env.sh`; empty when there is none."""
     return _output(
-        server, "sudo -u agent -H bash --noprofile --norc -c 'cd; . ~/env.sh >/dev/null 2>&1; readlink -f \"$(type -P %s)\"'", name
+        server,
+        "sudo -u agent -H bash --noprofile --norc -c 'cd; . ~/env.sh >/dev/null 2>&1; readlink -f \"$(type -P %s)\"'",
+        name,
     )
 
 
@@ -36,9 +38,9 @@ def package_owner(server: Host, path: str) -> str | None:
 
 
 def changed_after_handover(server: Host, path: str, agent_run: AgentRun) -> bool:
-    """Whether the file's inode changed after the machine was given to the agent (ctime, which `touch` cannot set back)."""
+    """Whether a file came or changed after hand-over, by its ctime, which `touch` cannot set back."""
     changed = _output(server, "stat -L -c %%Z %s", path)
-    return changed.isdigit() and int(changed) >= int(agent_run.started_at)
+    return changed.isdigit() and int(changed) > int(agent_run.started_at)
 
 
 def dynamic_symbols(server: Host, path: str) -> frozenset[str]:

@@ -98,7 +98,9 @@ def run_experiment(machine: Machine, challenge: Challenge, budget_s: float, fold
         f"mkdir -m 755 {here} && tar -x -C {here}", stdin=_tar(challenge.inputs), timeout_s=SETUP_TIMEOUT_S
     )
     if not place.ok:
-        return unreachable(folder, f"the challenge could not be written to {here}: {place.stderr.decode(errors='replace')}")
+        return unreachable(
+            folder, f"the challenge could not be written to {here}: {place.stderr.decode(errors='replace')}"
+        )
     script = f"cd {here} && . ~/env.sh && {challenge.command}"
     log = bytearray()
     done = machine.run(
