@@ -1,0 +1,82 @@
+"""Looks into a regular expression for shapes that can backtrack without end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from re import _constants, _parser  # type: ignore[attr-defined]  # private, but the only parser there is
+from typing import Any
+
+_REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT}
+_MANY = 1000
+
+
+def nested_quantifiers(pattern: str) -> list[str]:
+    """Repetitions without a useful bound that stand inside another repetition and can be split in many ways.
+
+    A possessive repetition or an atomic group never gives back what it took, so it and all inside it is safe.
+    """
+    return list(_nested(_parser.parse(pattern), within=False))
+
+
+def _nested(node: Any, *, within: bool) -> Iterator[str]:
+    for operation, argument in node:
+        if operation in _REPEATS:
+            low, high, inner = argument
+            loose = high == _constants.MAXREPEAT or high - low >= _MANY
+            if loose and within:
+                yield f"repetition {{{low},{high}}} inside another one"
+            yield from _nested(inner, within=within or loose)
+        elif operation is not _constants.ATOMIC_GROUP and operation is not _constants.POSSESSIVE_REPEAT:
+            for inner in _subpatterns(argument):
+                yield from _nested(inner, within=within)
+
+
+def _subpatterns(argument: Any) -> Iterator[Any]:
+    if isinstance(argument, _parser.SubPattern):
+        yield argument
+    elif isinstance(argument, (tuple, list)):
+        for part in argument:
+            yield from _subpatterns(part)
+
+
+HOSTILE_LINES = [
+    unit * (60_000 // len(unit))
+    for unit in (
+        "a",
+        "A",
+        "0",
+        " ",
+        "-",
+        "\t ",
+        "a ",
+        "a-",
+        "a:",
+        "/a",
+        "a.",
+        "sk-",
+        "aA0",
+        "::",
+        "://",
+        "a://b:",
+        "error: ",
+        "No module named ",
+        "TOKEN",
+        "TOKEN=",
+        "A_",
+        "-----BEGIN PRIVATE KEY-----",
+        "\x1b",
+        "\x1b[",
+        "\x1b]",
+        "'",
+        '"',
+        "Bearer ",
+        "file.c:1: ",
+    )
+]
+"""Long lines at which a pattern that backtracks would sit for hours."""
+
+
+def compiles_safely(pattern: re.Pattern[str]) -> bool:
+    """True when no repetition of the pattern can explode."""
+    return not nested_quantifiers(pattern.pattern)
