@@ -1,0 +1,16 @@
+# Makes the disk of the finished guest. Runs outside of it, $1 is its root folder, file descriptor $DISK_FD the disk.
+# The descriptor spares the (perhaps mapped) root of the build any access to the folders of the user who builds.
+set -eu
+
+rm -f "$1/usr/sbin/policy-rc.d" "$1/etc/apt/apt.conf.d/00mmdebstrap"
+if [ -e "$1/sbin/start-stop-daemon.REAL" ]; then
+    mv "$1/sbin/start-stop-daemon.REAL" "$1/sbin/start-stop-daemon"
+fi
+rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/var/log/* "$1"/tmp/* "$1"/var/lib/dbus/machine-id
+: >"$1/etc/machine-id"
+
+# What is mounted inside (/proc, /dev...) does not belong on the disk: a plain bind mount does not show it.
+mount --bind "$1" "$1/mnt"
+mke2fs -q -F -t ext4 -L deploybench -m 0 -b 4096 -E lazy_itable_init=1,lazy_journal_init=1,nodiscard \
+    -d "$1/mnt" "/proc/self/fd/$DISK_FD"
+umount "$1/mnt"
