@@ -1,0 +1,114 @@
+"""Whatever the experiment does is a value: a check that looks at it fails with a sentence, never with a traceback."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_deploybench.layer2 import Challenge, Experiment
+from pytest_deploybench.layer2.experiment import run_experiment, unreachable
+from pytest_deploybench.model import Completed, MachineFacts
+from pytest_deploybench.ports import Sink
+
+
+class ScriptedMachine:
+    """Speaks `ports.Machine`: accepts the challenge, answers the experiment as told, serves the given files."""
+
+    facts = MachineFacts("scripted", "none", "native", 1.0)
+
+    def __init__(self, answer: Completed, files: dict[str, bytes] | None = None) -> None:
+        self.answer, self.files = answer, files or {}
+        self.commands: list[str] = []
+        self.received: dict[str, bytes] = {}
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        stdin: bytes = b"",
+        sink: Sink | None = None,
+        limit_bytes: int = 1_000_000,
+    ) -> Completed:
+        self.commands.append(command)
+        if stdin:
+            with tarfile.open(fileobj=io.BytesIO(stdin)) as tar:
+                self.received = {m.name: f.read() for m in tar.getmembers() if (f := tar.extractfile(m))}
+            return Completed(0, b"", b"", 0.0)
+        if sink:
+            sink(self.answer.stdout)
+        return self.answer
+
+    def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644) -> None:
+        raise AssertionError("the experiment writes its inputs as one archive")
+
+    def get(self, remote: str, local: Path, *, limit_bytes: int = 100_000_000) -> bool:
+        content = self.files.get(Path(remote).name)
+        if content is None:
+            return False
+        local.write_bytes(content)
+        return True
+
+
+CHALLENGE = Challenge("solve in.txt", {"in.txt": b"42", "sub/run.sh": b"#!/bin/sh\n"}, ("out.json", "sub/out.bin"))
+
+
+@pytest.fixture
+def conduct(tmp_path: Path) -> Callable[..., tuple[Experiment, ScriptedMachine]]:
+    def conduct(answer: Completed, files: dict[str, bytes] | None = None) -> tuple[Experiment, ScriptedMachine]:
+        machine = ScriptedMachine(answer, files)
+        return run_experiment(machine, CHALLENGE, 60.0, tmp_path), machine
+
+    return conduct
+
+
+def test_inputs_go_in_and_outputs_come_back(conduct: Callable[..., tuple[Experiment, ScriptedMachine]]) -> None:
+    experiment, machine = conduct(Completed(0, b"done\n", b"", 2.0), {"out.json": b'{"n": 1}', "out.bin": b"\xff"})
+    assert machine.received == dict(CHALLENGE.inputs)
+    assert ". ~/env.sh && solve in.txt" in machine.commands[-1]
+    assert experiment.json("out.json") == {"n": 1}
+    assert experiment.bytes("sub/out.bin") == b"\xff"
+    assert (experiment.outputs.parent / "experiment.log").read_text() == "done\n"
+
+
+def test_a_missing_output_fails_the_check_that_asks_for_it(
+    conduct: Callable[..., tuple[Experiment, ScriptedMachine]],
+) -> None:
+    experiment, _ = conduct(Completed(127, b"bash: solve: command not found\n", b"", 0.1))
+    with pytest.raises(AssertionError, match=r"no regular file 'out.json'.*exit status 127.*command not found"):
+        experiment.json("out.json")
+
+
+def test_malformed_outputs_fail_with_a_sentence(conduct: Callable[..., tuple[Experiment, ScriptedMachine]]) -> None:
+    experiment, _ = conduct(Completed(0, b"", b"", 0.1), {"out.json": b"[" * 100_000, "out.bin": b"\xff"})
+    with pytest.raises(AssertionError, match="is not JSON"):
+        experiment.json("out.json")
+    with pytest.raises(AssertionError, match="is not UTF-8"):
+        experiment.text("sub/out.bin")
+
+
+def test_a_timeout_is_written_into_the_log_where_layer_1_reads_it(
+    conduct: Callable[..., tuple[Experiment, ScriptedMachine]],
+) -> None:
+    experiment, _ = conduct(Completed(None, b"still going", b"", 61.0, timed_out=True))
+    assert experiment.log.splitlines()[-1] == "deploybench: experiment timed out after 61 s"
+    assert "its time limit" in experiment.ending
+
+
+def test_hostile_bytes_and_keys_do_not_reach_the_log(
+    conduct: Callable[..., tuple[Experiment, ScriptedMachine]],
+) -> None:
+    experiment, _ = conduct(Completed(0, b"\xff\xfe key=sk-ant-api03-" + b"a" * 90 + b"\n", b"", 0.1))
+    assert "sk-ant" not in experiment.log
+    assert "\ufffd" in experiment.log
+
+
+def test_an_unreachable_machine_gives_an_experiment_that_fails_every_check(tmp_path: Path) -> None:
+    experiment = unreachable(tmp_path / "trial", "no route to it")
+    assert experiment.exit_status is None
+    with pytest.raises(AssertionError, match="no route to it"):
+        experiment.bytes("out.json")

@@ -1,0 +1,84 @@
+"""Certificates need all three witnesses, each with its own verdict, on the very folder that is certified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_deploybench import certification
+from pytest_deploybench.model import Check, Domain, MachineFacts, Outcome, RunRecord, Termination, TrialRecord, Verdict
+
+DIGEST = "d" * 64
+
+
+def trial(agent: str, verdict: Verdict) -> TrialRecord:
+    return TrialRecord(
+        task="spin_tse11",
+        agent=agent,
+        model=None,
+        attempt=1,
+        verdict=verdict,
+        reason=f"{agent} says so",
+        termination=Termination.FINISHED,
+        checks=(Check("test_builds", 2, Outcome.PASSED, 1.0), Check("test_counts", 2, Outcome.FAILED, 1.0)),
+        durations={"agent": 12.5},
+        seed=7,
+        run_seed=1,
+        domain=Domain.SYSTEMS,
+        labels=("systems",),
+        task_digest=DIGEST,
+        folder=f"spin_tse11/{agent}/attempt-01",
+        started_at="2026-01-01T00:00:00+00:00",
+        machine=MachineFacts("qemu", "image", "tcg", 10.0),
+    )
+
+
+def witnesses() -> list[TrialRecord]:
+    return [trial("reference", Verdict.PASSED), trial("noop", Verdict.FAILED), trial("shallow", Verdict.FAILED)]
+
+
+def test_three_good_witnesses_certify() -> None:
+    assert certification.shortcomings("spin_tse11", DIGEST, witnesses()) == []
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_a_missing_witness_is_named(index: int) -> None:
+    trials = witnesses()
+    agent = trials.pop(index).agent
+    assert certification.shortcomings("spin_tse11", DIGEST, trials) == [f"spin_tse11: no trial of {agent}"]
+
+
+@pytest.mark.parametrize(
+    ("index", "verdict"),
+    [(0, Verdict.FAILED), (0, Verdict.INVALID), (1, Verdict.PASSED), (2, Verdict.PASSED), (2, Verdict.INVALID)],
+)
+def test_a_witness_that_ends_otherwise_forbids_the_certificate(index: int, verdict: Verdict) -> None:
+    trials = witnesses()
+    trials[index] = replace(trials[index], verdict=verdict)
+    (problem,) = certification.shortcomings("spin_tse11", DIGEST, trials)
+    assert f"{trials[index].agent} ended {verdict}" in problem
+
+
+def test_a_folder_changed_meanwhile_forbids_the_certificate() -> None:
+    trials = witnesses()
+    trials[1] = replace(trials[1], task_digest="e" * 64)
+    (problem,) = certification.shortcomings("spin_tse11", DIGEST, trials)
+    assert "the folder changed while noop ran" in problem
+
+
+def test_a_certificate_survives_the_way_to_disk_and_names_what_failed(tmp_path: Path) -> None:
+    run = RunRecord("run", "then", "now", ("pytest",), "qemu", 1, {"python": "3.11"}, tuple(witnesses()))
+    content = certification.certificate("spin_tse11", DIGEST, run)
+    certification.write(tmp_path, content)
+    assert certification.read(tmp_path) == content
+    assert content["digest"] == DIGEST
+    assert content["acceleration"] == "tcg"
+    assert content["witnesses"]["shallow"]["failed_checks"] == ["test_counts"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "\xff"])
+def test_an_unreadable_certificate_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / certification.FILENAME).write_bytes(text.encode("latin-1"))
+    assert certification.read(tmp_path) is None
