@@ -1,0 +1,43 @@
+"""testinfra's view of a machine, over the machine's own pinned connection; testinfra itself opens none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testinfra.backend.base import BaseBackend, CommandResult
+from testinfra.host import Host
+
+from pytest_deploybench.transport.machine import SshMachine
+
+CHECK_TIMEOUT_S = 300.0
+CHECK_LIMIT_BYTES = 100_000_000
+
+
+class _Backend(BaseBackend):  # type: ignore[misc] # testinfra ships no types
+    NAME = "deploybench"
+
+    def __init__(self, machine: SshMachine, sudo: bool) -> None:
+        super().__init__(machine.lease.machine_id, sudo=sudo)
+        self._machine = machine
+        self._encoding = "utf-8"
+
+    def run(self, command: str, *args: str, **_: Any) -> CommandResult:
+        """Raises TimeoutError or OverflowError where a check would otherwise judge half an output."""
+        line = self.get_command(command, *args)
+        done = self._machine.run(line, timeout_s=CHECK_TIMEOUT_S, limit_bytes=CHECK_LIMIT_BYTES)
+        if done.timed_out:
+            raise TimeoutError(f"on the machine, this did not end within {CHECK_TIMEOUT_S:.0f} s: {line}")
+        if done.truncated:
+            raise OverflowError(f"on the machine, this printed more than {CHECK_LIMIT_BYTES} bytes: {line}")
+        return self.result(done.exit_status, self.encode(line), done.stdout, done.stderr)
+
+    def decode(self, data: bytes) -> str:
+        return data.decode("utf-8", "replace")
+
+
+def testinfra_host(machine: SshMachine, sudo: bool = True) -> Host:  # noqa: PT028 - no test, despite its name
+    """A testinfra host that looks into this machine, as root unless `sudo` is False, and into no other."""
+    return Host(_Backend(machine, sudo))
+
+
+testinfra_host.__test__ = False  # type: ignore[attr-defined] # nor shall pytest take it for one
