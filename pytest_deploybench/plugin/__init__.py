@@ -1,0 +1,86 @@
+"""The pytest plugin: the only package that imports pytest.
+
+    options      the command line                    lineup       who competes, and the ids of their trials
+    settings     the options as one value            collection   task folder -> checks, once for each trial
+    layer1_checks  the checks that all tasks share   fixtures     task, machine, agent_run, server, experiment, ...
+    scheduling   one trial = one worker under -n     machines     the fleet's life within the session
+    recording    reports -> record.json, run.json    folding      the pure part of it
+    output       header, summary, table of tasks
+
+This file is the door. Every pytest run on this Python passes it, most of them in projects without a task, so it imports
+pytest only, and a room is entered when somebody is named to deploy (`pytest_configure`) or a task is collected.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_deploybench.plugin.options import pytest_addoption
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xdist.workermanage import WorkerController
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_cmdline_main",
+    "pytest_configure",
+    "pytest_pycollect_makemodule",
+    "pytest_xdist_node_collection_finished",
+]
+
+TASK_FILE = "task.yaml"
+
+LABELS = {
+    "ai": "AI and machine learning",
+    "systems": "systems",
+    "scientific": "scientific computing",
+    "easy": "easy deployments",
+    "medium": "deployments of medium difficulty",
+    "hard": "hard deployments",
+    "gpu": "tasks that need a GPU",
+    "qemu": "tasks that boot a custom Linux kernel in QEMU",
+    "legacy": "papers of 2011 to 2018 whose source needs repair against modern toolchains",
+    "smoke": "a small choice of tasks that is quick to run",
+}
+"""Markers of tasks beside `lang_*`, which are registered as languages come up."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for label, meaning in LABELS.items():
+        config.addinivalue_line("markers", f"{label}: deploybench: {meaning}")
+    if config.getoption("deploybench_agent") or config.getoption("deploybench_model"):
+        from pytest_deploybench.plugin import session
+
+        session.begin(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    if not config.getoption("deploybench_list"):
+        return None
+    from pytest_deploybench.plugin import listing
+
+    return listing.show(config)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    if not (module_path.parent / TASK_FILE).is_file():
+        return None
+    from pytest_deploybench.plugin import collection
+
+    return collection.task_module(module_path, parent)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: WorkerController, ids: Sequence[str]) -> None:
+    # Only workers collect under xdist, but only the controller can end the session with one clear message.
+    modules = {nodeid.partition("::")[0] for nodeid in ids}
+    if any((node.config.rootpath / module).with_name(TASK_FILE).is_file() for module in modules):
+        from pytest_deploybench.plugin import settings
+
+        settings.require_lineup(node.config)

@@ -1,0 +1,118 @@
+"""The fleet's life within a session: opened when the first trial is certain, closed however the session ends.
+
+The fleet lives in the process that runs without xdist, or in its controller; everybody else borrows through `client`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_deploybench import registry
+from pytest_deploybench.fleet import Endpoint, Fleet, FleetClient
+from pytest_deploybench.model import ProviderOptions
+from pytest_deploybench.plugin import output, settings
+from pytest_deploybench.plugin.collection import key_of
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+_OWNER = pytest.StashKey["Machines"]()
+
+_POLITE_ENDS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask for an end; by default they would end Python on the spot, with no chance to clean up."""
+
+
+def client(config: pytest.Config) -> FleetClient:
+    """A new connection to the fleet of this session, for one thread of this process."""
+    told = settings.required(config).endpoint
+    return FleetClient(Endpoint(**told) if told else config.stash[_OWNER].open())
+
+
+class Machines:
+    """Owns the fleet on behalf of the session."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.swept: tuple[str, ...] = ()
+        """Machines of dead sessions, and what became of them."""
+        self.leaks: tuple[str, ...] = ()
+        """Machines of this session that could not be destroyed."""
+        self._config = config
+        self._settings = settings.required(config)
+        self._fleet: Fleet | None = None
+        self._before: dict[signal.Signals, Any] = {}
+        config.stash[_OWNER] = self
+
+    def open(self) -> Endpoint:
+        """Start the fleet if it does not run yet, and sweep what dead sessions left."""
+        if self._fleet is None:
+            progress = output.progress(self._config)
+            provider = registry.load(registry.PROVIDERS, self._settings.provider)(
+                ProviderOptions(image=self._settings.image), progress
+            )
+            self._settings.run_dir.mkdir(parents=True, exist_ok=True)
+            self._fleet = Fleet(
+                provider,
+                self._settings.provider,
+                journal=journal_folder(),
+                run_id=self._settings.run_id,
+                max_machines=self._settings.machines,
+                progress=progress,
+            )
+            self._heed(_POLITE_ENDS, _stop)
+            self.swept = tuple(self._fleet.sweep())
+            for line in self.swept:
+                progress(line)
+        return self._fleet.open()
+
+    def close(self) -> None:
+        """Destroy every machine. A second polite signal must not cut this short; Ctrl-C still can."""
+        if self._fleet is not None:
+            self._heed(_POLITE_ENDS, signal.SIG_IGN)
+            self.leaks = tuple(self._fleet.close())
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        # Workers are started before anything is collected, so whether there is any task is not known yet.
+        node.workerinput[settings.WORKER_INPUT] = settings.for_worker(self._settings, asdict(self.open()))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if any(key_of(item) for item in session.items):
+            self.open()
+
+    @pytest.hookimpl(trylast=True)  # after xdist has ended its workers and after the records were written
+    def pytest_sessionfinish(self) -> None:
+        self.close()
+
+    def pytest_unconfigure(self) -> None:
+        self.close()  # for the sessions that end before they have begun, for which pytest calls nothing else
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _heed(self, numbers: tuple[signal.Signals, ...], action: Callable[[int, FrameType | None], None] | int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in numbers:
+            before = signal.getsignal(number)
+            if before is not signal.SIG_IGN or number in self._before:  # `nohup` stays in force
+                signal.signal(number, action)
+                self._before.setdefault(number, before)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    pytest.exit(f"stopped by {signal.Signals(number).name}", returncode=pytest.ExitCode.INTERRUPTED)
+
+
+def journal_folder() -> Path:
+    """Where all sessions of this user keep note of their machines."""
+    import platformdirs
+
+    return platformdirs.user_state_path("pytest-deploybench") / "journal"

@@ -1,0 +1,109 @@
+"""The command line of the benchmark: one group of options whose help teaches the benchmark.
+
+This file imports pytest only, since every pytest run on this Python loads it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+EPILOGUE = """\
+Deploys artifacts of published papers on fresh Linux machines and judges the deployments.
+A newcomer's three commands: `deploybench doctor --fix`, `pytest --deploybench-list`,
+`pytest --deploybench-agent=reference -m smoke`"""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("deploybench", EPILOGUE)
+    group.addoption(
+        "--deploybench-agent",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="Agent that deploys. Repeatable: each one gets its own trials. `reference`, `shallow` and `noop` need no "
+        "model",
+    )
+    group.addoption(
+        "--deploybench-model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="LLM behind the agent, by its public name. Repeatable. Without --deploybench-agent, `openhands` drives it",
+    )
+    group.addoption(
+        "--deploybench-attempts",
+        type=_whole(1),
+        default=1,
+        metavar="N",
+        help="Trials per task and agent or model, each on its own machine and challenge (default: 1)",
+    )
+    group.addoption(
+        "--deploybench-provider",
+        default="qemu",
+        metavar="NAME",
+        help="Where machines come from (default: qemu, virtual machines on this host)",
+    )
+    group.addoption(
+        "--deploybench-image",
+        metavar="FILE",
+        help="Your own cloud image for the machines, instead of the Debian image that is built at the first run",
+    )
+    group.addoption(
+        "--deploybench-machines",
+        type=_whole(1),
+        metavar="N",
+        help="Most machines at once (default: what memory and cores of the provider allow). Trials run in parallel "
+        "with -n",
+    )
+    group.addoption(
+        "--deploybench-retries",
+        type=_whole(0),
+        default=2,
+        metavar="N",
+        help="Further tries on a fresh machine after a fault of the infrastructure; a failing agent is never retried "
+        "(default: 2)",
+    )
+    group.addoption(
+        "--deploybench-seed",
+        type=_whole(0),
+        metavar="N",
+        help="Draw the same challenges as the run whose report showed this seed (default: drawn at random)",
+    )
+    group.addoption(
+        "--deploybench-run-dir",
+        type=Path,
+        metavar="DIR",
+        help="New folder for records and evidence (default: ROOTDIR/deploybench-runs/TIME)",
+    )
+    group.addoption(
+        "--deploybench-json",
+        type=Path,
+        metavar="FILE",
+        help="Where the results of all trials go as JSON (default: run.json in the run's folder)",
+    )
+    group.addoption(
+        "--deploybench-sources",
+        type=Path,
+        metavar="DIR",
+        help="Store of the pinned source archives, which you may archive (default: in your cache folder)",
+    )
+    group.addoption(
+        "--deploybench-list",
+        action="store_true",
+        help="Show the tasks as a table, narrowed by paths, -m and -k, and exit. Needs no machine and no model",
+    )
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    """Parser of a whole number that is at least `least`."""
+
+    def parse(text: str) -> int:
+        if not text.strip().isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return parse

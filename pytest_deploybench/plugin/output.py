@@ -1,0 +1,69 @@
+"""What the session shows people: header, progress while machines are made, and the summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_deploybench.plugin import settings
+from pytest_deploybench.ports import Progress
+
+if TYPE_CHECKING:
+    from pytest_deploybench.plugin.machines import Machines
+    from pytest_deploybench.plugin.recording import Recorder
+
+
+@contextmanager
+def uncaptured(config: pytest.Config) -> Iterator[None]:
+    """Let progress reach the terminal from within a fixture, while it waits for the fleet."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is None:
+        yield
+        return
+    with capture.global_and_fixture_disabled():
+        yield
+
+
+def progress(config: pytest.Config) -> Progress:
+    """Shows lines for people on the terminal of this process; they get lost where it has none."""
+
+    def show(line: str) -> None:
+        terminal: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+        if terminal is not None and terminal.verbosity >= 0:
+            terminal.ensure_newline()
+            terminal.write_line(f"deploybench: {line}")
+
+    return show
+
+
+class Output:
+    """Header and summary of a session in which somebody was named to deploy."""
+
+    def __init__(self, config: pytest.Config, recorder: Recorder, machines: Machines) -> None:
+        self._settings = settings.required(config)
+        self._recorder = recorder
+        self._machines = machines
+
+    def pytest_report_header(self) -> list[str]:
+        chosen = self._settings
+        return [
+            f"deploybench: {', '.join(chosen.lineup.entries)} on provider {chosen.provider}",
+            f"deploybench: run folder {chosen.run_dir}, --deploybench-seed={chosen.run_seed}",
+        ]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for line in (*self._machines.swept, *self._machines.leaks):
+            terminalreporter.write_line(f"deploybench: {line}", yellow=True)
+        run = self._recorder.run
+        if run is None:
+            return
+        from pytest_deploybench.reports import terminal
+
+        writer = terminalreporter._tw
+        terminalreporter.section("deploybench", sep="=")
+        terminalreporter.write_line(terminal.render(run, writer.fullwidth, writer.hasmarkup).rstrip("\n"))
+        terminalreporter.write_line(f"records: {self._settings.json_path}")
+        terminalreporter.write_line(f"evidence: {self._settings.run_dir}")

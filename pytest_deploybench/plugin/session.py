@@ -1,0 +1,48 @@
+"""Sets up a session in which somebody was named to deploy: which rooms take part in which process.
+
+Without xdist one process plays both parts. Under xdist the controller owns machines and records, and workers run trials.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_deploybench.errors import UsageError
+from pytest_deploybench.plugin import settings
+
+
+def begin(config: pytest.Config) -> None:
+    """Read the settings and register the parts that this process plays.
+
+    Raises:
+        pytest.UsageError: an option cannot be used.
+    """
+    try:
+        config.stash[settings.KEY] = settings.build(config)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    if config.option.collectonly:
+        return
+    from pytest_deploybench.plugin import guard, recording
+
+    plugins = config.pluginmanager
+
+    plugins.register(recording.Reporter(), "deploybench-reporter")
+    plugins.register(guard, "deploybench-guard")
+    if hasattr(config, "workerinput"):
+        return
+    _begin_as_owner(config, plugins)
+
+
+def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) -> None:
+    from pytest_deploybench.plugin import machines, output, recording
+
+    fleet = machines.Machines(config)
+    recorder = recording.Recorder(config, fleet)
+    plugins.register(fleet, "deploybench-machines")
+    plugins.register(recorder, "deploybench-recorder")
+    plugins.register(output.Output(config, recorder, fleet), "deploybench-output")
+    if plugins.has_plugin("xdist"):
+        from pytest_deploybench.plugin import scheduling
+
+        plugins.register(scheduling, "deploybench-scheduling")
