@@ -127,7 +127,7 @@ class Connection:
 def _watch(transport: paramiko.Transport) -> None:
     """Close a connection whose guest leaves a heartbeat unanswered, so that whoever waits on it learns of it.
 
-    paramiko's own keepalives ask for no answer, and a dead guest may hide behind a helper that still takes bytes for it.
+    paramiko's own keepalives ask for no answer, and a dead guest may hide behind a network helper that lives.
     """
     with suppress(*BROKEN):
         while transport.is_active():
