@@ -1,0 +1,94 @@
+"""The store of pinned sources: `<store>/<sha256>/<filename>`.
+
+Promises a reviewer can check:
+- a file gets its place in the store only as a whole, and after its sha256 was found to be the pinned one;
+- what lies in its place already is checked again at each fetch, whoever put it there;
+- nothing of a source is executed, unpacked or interpreted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from pytest_deploybench.errors import SourceDigestError, SourceError
+from pytest_deploybench.model import Registry, Source
+from pytest_deploybench.ports import Progress
+
+Downloader = Callable[[Source, Path, Path, Progress], Path]
+"""Takes a source, an empty folder for it, a folder to keep things between fetches, and progress; gives the file."""
+
+
+def fetch(source: Source, store: Path, progress: Progress) -> Path:
+    """The pinned archive in the store, downloaded if it is not there yet. Several processes may ask at once.
+
+    Raises:
+        SourceError: it cannot be downloaded; the message says why and where to put the file by hand.
+        SourceDigestError: what the registry gave under this name is not the pinned file.
+    """
+    place = store.absolute() / source.sha256 / source.filename
+    if not re.fullmatch(r"[0-9a-f]{64}", source.sha256) or place.name != source.filename or place.name in ("", ".."):
+        raise SourceError(
+            f"{source.name}: the pin is malformed: sha256 {source.sha256!r}, filename {source.filename!r}"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(place.parent / ".lock"):
+        if place.exists():
+            if verify(place):
+                return place
+            progress(f"{place} is not the pinned file (its sha256 differs); fetching it again")
+        progress(f"fetching {source.filename} of {source.name} {source.version}")
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as scratch:
+            try:
+                file = _DOWNLOADERS[source.registry](source, Path(scratch), store.absolute(), progress)
+                _check(source, file)
+            except SourceError as error:
+                remedy = (
+                    f"Or supply it yourself as {place}, or name a store that holds it: --deploybench-sources=FOLDER"
+                )
+                raise type(error)(f"{source.name} {source.version}: {error} {remedy}") from error
+            with file.open("rb") as stream:
+                os.fsync(stream.fileno())
+            file.replace(place)
+    return place
+
+
+def verify(path: Path) -> bool:
+    """Whether a file of the store has the content that its folder is named after."""
+    return sha256(path) == path.parent.name
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal digest of a file's content."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check(source: Source, file: Path) -> None:
+    found = sha256(file)
+    if found != source.sha256:
+        raise SourceDigestError(
+            f"{source.filename} from the registry has the sha256 {found}, but {source.sha256} is pinned. Do not use "
+            "it; if the pin in task.yaml is wrong, mend it and certify the task again."
+        )
+
+
+def _from_pypi(source: Source, folder: Path, _: Path, progress: Progress) -> Path:
+    from pytest_deploybench.sources import pypi  # requests takes a while to import
+
+    return pypi.download(source, folder, progress)
+
+
+def _from_debian(source: Source, folder: Path, state: Path, progress: Progress) -> Path:
+    from pytest_deploybench.sources import debian
+
+    return debian.download(source, folder, state / ".apt", progress)
+
+
+_DOWNLOADERS: dict[Registry, Downloader] = {Registry.PYPI: _from_pypi, Registry.DEBIAN: _from_debian}
