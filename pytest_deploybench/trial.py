@@ -109,6 +109,7 @@ class Deployment:
     machine_id: str
     agent_run: AgentRun
     experiment: Experiment
+    findings: list[Finding]
 
 
 @contextmanager
@@ -191,8 +192,8 @@ class _Attempt:
         except MachineLostError as error:
             self._raise_if_lost(error)
             traces, experiment = [], unreachable(folder, f"the agent left a machine that cannot be reached: {error}")
-        self.diary.findings = layer1.parse([*traces, *experiment.log.splitlines()])
-        return Deployment(self.machine, self.lease.machine_id, agent_run, experiment)
+        self.diary.findings = findings = layer1.parse([*traces, *experiment.log.splitlines()])
+        return Deployment(self.machine, self.lease.machine_id, agent_run, experiment, findings)
 
     def _let_work(self, budget_s: float) -> AgentRun:
         start = time.monotonic()
