@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, but the only parser there is
 from typing import Any
 
 _REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT}
-_MANY = 1000
+_MANY = 500
 
 
 def nested_quantifiers(pattern: str) -> list[str]:
@@ -38,6 +37,29 @@ def _subpatterns(argument: Any) -> Iterator[Any]:
     elif isinstance(argument, (tuple, list)):
         for part in argument:
             yield from _subpatterns(part)
+
+
+def loose_repetitions(pattern: str) -> int:
+    """How many repetitions without a useful bound a match can juggle with: the degree of its worst running time.
+
+    A search that is not tied to the beginning of the line is one more, as it starts anew at every character.
+    """
+    parsed = _parser.parse(pattern)
+    tied = bool(parsed) and tuple(parsed[0]) == (_constants.AT, _constants.AT_BEGINNING)
+    return _loose(parsed) + (not tied)
+
+
+def _loose(node: Any) -> int:
+    count = 0
+    for operation, argument in node:
+        if operation in _REPEATS:
+            low, high, inner = argument
+            count += (high == _constants.MAXREPEAT or high - low >= _MANY) + _loose(inner)
+        elif operation is _constants.BRANCH:
+            count += max(_loose(branch) for branch in argument[1])
+        elif operation is not _constants.ATOMIC_GROUP and operation is not _constants.POSSESSIVE_REPEAT:
+            count += sum(_loose(inner) for inner in _subpatterns(argument))
+    return count
 
 
 HOSTILE_LINES = [
@@ -75,8 +97,3 @@ HOSTILE_LINES = [
     )
 ]
 """Long lines at which a pattern that backtracks would sit for hours."""
-
-
-def compiles_safely(pattern: re.Pattern[str]) -> bool:
-    """True when no repetition of the pattern can explode."""
-    return not nested_quantifiers(pattern.pattern)

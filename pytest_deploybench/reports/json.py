@@ -56,7 +56,7 @@ def _dump(record: TrialRecord | RunRecord) -> str:
 
 def _load(kind: type[_Record], text: str, where: object) -> _Record:
     # Imported here: a session that only writes records does not pay for the validation.
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+    from pydantic import TypeAdapter, ValidationError
 
     _require_version(text, where)
     try:
