@@ -26,6 +26,15 @@ def load(group: str, name: str) -> Any:
     return _find(group, name).load()
 
 
+def require(group: str, name: str) -> None:
+    """Make sure that `name` is registered, without importing anything.
+
+    Raises:
+        UsageError: as `load`.
+    """
+    _find(group, name)
+
+
 def _find(group: str, name: str) -> EntryPoint:
     for point in entry_points(group=group):
         if point.name == name:

@@ -81,7 +81,7 @@ def _language(name: str) -> str:
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class _PaperForm(_Form):

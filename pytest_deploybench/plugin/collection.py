@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,6 +24,7 @@ from pytest_deploybench.plugin.lineup import is_task_module
 TRIAL_KEY = "trial_key"
 """Name of the parameter from which all fixtures of a trial follow; its value is a `TrialKey`."""
 
+_NAME = "deploybench-collection"
 _KNOWN_TASKS = pytest.StashKey[dict[str, Path]]()
 
 
@@ -30,20 +32,11 @@ def task_module(module_path: Path, parent: pytest.Collector) -> TaskModule | Non
     """The collector of a task's test module; None for another module beside a task.yaml."""
     if not is_task_module(module_path):
         return None
-    _enter(parent.config)
+    if not parent.config.pluginmanager.has_plugin(_NAME):
+        # Only now, so that projects without a task never pay for these hooks.
+        parent.config.pluginmanager.register(sys.modules[__name__], _NAME)
     module: TaskModule = TaskModule.from_parent(parent, path=module_path)
     return module
-
-
-def _enter(config: pytest.Config) -> None:
-    """Bring in hooks and fixtures at the first task, so that projects without one never see them."""
-    plugins = config.pluginmanager
-    if plugins.has_plugin("deploybench-collection"):
-        return
-    from pytest_deploybench.plugin import collection, fixtures
-
-    plugins.register(collection, "deploybench-collection")
-    plugins.register(fixtures, "deploybench-fixtures")
 
 
 class TaskModule(pytest.Module):

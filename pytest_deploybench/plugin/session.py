@@ -23,10 +23,10 @@ def begin(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     if config.option.collectonly:
         return
-    from pytest_deploybench.plugin import guard, recording
+    from pytest_deploybench.plugin import fixtures, guard, recording
 
     plugins = config.pluginmanager
-
+    plugins.register(fixtures, "deploybench-fixtures")
     plugins.register(recording.Reporter(), "deploybench-reporter")
     plugins.register(guard, "deploybench-guard")
     if hasattr(config, "workerinput"):

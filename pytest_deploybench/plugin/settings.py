@@ -85,7 +85,7 @@ def build(config: pytest.Config) -> Settings:
     option = config.option
     decided = _decided(config)
     run_dir = Path(decided["run_dir"])
-    registry.load(registry.PROVIDERS, option.deploybench_provider)
+    registry.require(registry.PROVIDERS, option.deploybench_provider)
     return Settings(
         lineup=assemble(option.deploybench_agent, option.deploybench_model, option.deploybench_attempts, _needs_model),
         provider=option.deploybench_provider,
