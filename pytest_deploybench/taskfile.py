@@ -297,9 +297,7 @@ def _check_folder(folder: Path, file: str) -> None:
 def _files(folder: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _CACHES]
-        yield from (
-            Path(parent, name) for name in files if name != CERTIFICATE and not name.endswith((".pyc", ".pyo"))
-        )
+        yield from (Path(parent, name) for name in files if name != CERTIFICATE and not name.endswith((".pyc", ".pyo")))
 
 
 def _shown(path: Path) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -42,13 +43,26 @@ def select(tasks: Iterable[Task], labels: str, keywords: str) -> list[Task]:
     return [
         task
         for task in tasks
-        if (by_label is None or by_label.evaluate(lambda name, task=task, **_: name in task.labels))
-        and (by_keyword is None or by_keyword.evaluate(lambda name, task=task, **_: _mentions(task, name)))
+        if (by_label is None or by_label.evaluate(_Named(task.labels)))
+        and (by_keyword is None or by_keyword.evaluate(_Mentioned((task.id, *task.labels))))
     ]
 
 
-def _mentions(task: Task, word: str) -> bool:
-    return any(word.lower() in name.lower() for name in (task.id, *task.labels))
+@dataclass(frozen=True)
+class _Named:
+    """As -m looks at markers."""
+
+    names: Collection[str]
+
+    def __call__(self, word: str, /, **_: str | int | bool | None) -> bool:
+        return word in self.names
+
+
+class _Mentioned(_Named):
+    """As -k looks at names: in any case, and any part of them."""
+
+    def __call__(self, word: str, /, **_: str | int | bool | None) -> bool:
+        return any(word.lower() in name.lower() for name in self.names)
 
 
 def table(tasks: Iterable[Task]) -> Table:

@@ -188,7 +188,7 @@ class Recorder:
             outcome=report.outcome,
             seconds=report.duration,
             message=_message(report),
-            fault=Fault.OURS if crashed else cargo and cargo.fault,
+            fault=Fault.OURS if crashed else cargo.fault if cargo else None,
         )
 
     def _record(self, key: TrialKey) -> TrialRecord:

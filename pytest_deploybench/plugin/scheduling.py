@@ -17,7 +17,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TrialSc
     return TrialScheduling(config, log)
 
 
-class TrialScheduling(LoadScopeScheduling):
+class TrialScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is not marked as typed
     """Keeps the checks of a trial together, whatever `--dist` says: they share one machine."""
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:

@@ -1,6 +1,6 @@
 """Sets up a session in which somebody was named to deploy: which rooms take part in which process.
 
-Without xdist one process plays both parts. Under xdist the controller owns machines and records, and workers run trials.
+Without xdist one process plays both parts. Under xdist the controller owns machines and records; workers run trials.
 """
 
 from __future__ import annotations

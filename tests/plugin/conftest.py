@@ -1,7 +1,7 @@
 """A project of its own for tests of the plugin: task folders, and machines of the scripted provider.
 
-Only what happens on a machine is replaced, by the fixture `layer1` of STAND_IN. The fleet, its machines, xdist, pytest's
-own options and the way of a report to the records are the real ones.
+Only what happens on a machine is replaced, by the fixtures of STAND_IN. The fleet, its machines, xdist, pytest's own
+options and the way of a report to the records are the real ones.
 """
 
 from __future__ import annotations
