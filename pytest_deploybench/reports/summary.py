@@ -1,0 +1,193 @@
+"""Makes of a run what a person wants to know first: who passed how often, what failed and why, what to do on INVALID.
+
+Pure: a `RunRecord` in, a `Summary` out, so that each form of report says the same and can be made again later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pytest_deploybench.model import Difficulty, Fault, Outcome, RunRecord, TrialRecord, Verdict
+from pytest_deploybench.reports.statistics import Tally, tally
+
+_HELD = ("seed", "agent", "evidence", "experiment", "checks")
+"""Phases in which a trial holds a machine. Waiting for one is not among them."""
+
+_AXES: Mapping[str, Callable[[TrialRecord], list[str]]] = {
+    "domain": lambda trial: [trial.domain.value],
+    "difficulty": lambda trial: [label for label in trial.labels if label in set(Difficulty)],
+    "language": lambda trial: [label.removeprefix("lang_") for label in trial.labels if label.startswith("lang_")],
+    "label": lambda trial: [label for label in trial.labels if label in ("gpu", "qemu", "legacy")],
+}
+
+_REMEDIES: Mapping[Fault, str] = {
+    Fault.USER: "Correct the setting or the file that the cause names and run the trial again.",
+    Fault.PROVIDER: "Run the trial again (pytest --lf); if it stays, see console.log there and `deploybench doctor`.",
+    Fault.MODEL_API: "Check key, quota and state of the model's API, then run the trial again (pytest --lf).",
+    Fault.VERIFIER: "The verifier needs a repair: its traceback stands above. Then run the trial again (pytest --lf).",
+    Fault.TASK: "The task needs a repair at the place that the cause names.",
+    Fault.OURS: "Please report this with record.json; then run the trial again (pytest --lf).",
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one contestant did."""
+
+    contestant: str
+    tally: Tally
+    machine_s: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """How each contestant did on the tasks of one domain, difficulty, language or label."""
+
+    name: str
+    tallies: Mapping[str, Tally]
+    """By contestant; one that had no such task is missing."""
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """One way to split the trials; made only where the parts differ from the whole."""
+
+    axis: str
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trial that did not pass."""
+
+    task: str
+    contestant: str
+    cause: str
+    folder: str
+    """Evidence, relative to the run's folder."""
+    remedy: str = ""
+    """What to do about an INVALID one."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a report says of a run, in the order in which it says it."""
+
+    standings: tuple[Standing, ...]
+    breakdowns: tuple[Breakdown, ...]
+    failed: tuple[Case, ...]
+    invalid: tuple[Case, ...]
+    swept: tuple[str, ...]
+    trials: int
+    wall_s: float
+    machine_s: float
+    """Summed over all trials; more than `wall_s` where several ran at once."""
+    agent_s: float
+    experiment_s: float
+    machines: tuple[str, ...]
+    """What the trials ran on, for example `qemu with tcg, 9.6 times slower than native`."""
+
+
+def summarise(run: RunRecord) -> Summary:
+    """The summary of a run."""
+    names = _names(run.trials)
+    by_contestant: dict[str, list[TrialRecord]] = {}
+    for trial in run.trials:
+        by_contestant.setdefault(names(trial), []).append(trial)
+    return Summary(
+        standings=tuple(
+            Standing(name, _tally(trials), sum(map(_held, trials))) for name, trials in by_contestant.items()
+        ),
+        breakdowns=tuple(
+            Breakdown(axis, _groups(by_contestant, groups_of))
+            for axis, groups_of in _AXES.items()
+            if _adds_something(run.trials, groups_of)
+        ),
+        failed=tuple(_case(trial, names) for trial in run.trials if trial.verdict is Verdict.FAILED),
+        invalid=tuple(_case(trial, names, _remedy(trial)) for trial in run.trials if trial.verdict is Verdict.INVALID),
+        swept=run.swept,
+        trials=len(run.trials),
+        wall_s=(datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)).total_seconds(),
+        machine_s=sum(map(_held, run.trials)),
+        agent_s=sum(trial.durations.get("agent", 0.0) for trial in run.trials),
+        experiment_s=sum(trial.durations.get("experiment", 0.0) for trial in run.trials),
+        machines=tuple(dict.fromkeys(_machine(trial) for trial in run.trials if trial.machine)),
+    )
+
+
+def _names(trials: Iterable[TrialRecord]) -> Callable[[TrialRecord], str]:
+    """The model names a contestant, unless it took part behind several agents."""
+    agents: dict[str, set[str]] = {}
+    for trial in trials:
+        agents.setdefault(trial.key.contestant, set()).add(trial.agent)
+
+    def name(trial: TrialRecord) -> str:
+        contestant = trial.key.contestant
+        return contestant if len(agents[contestant]) == 1 else f"{trial.agent}:{contestant}"
+
+    return name
+
+
+def _groups(
+    by_contestant: Mapping[str, list[TrialRecord]], groups_of: Callable[[TrialRecord], list[str]]
+) -> tuple[Group, ...]:
+    found: dict[str, dict[str, list[TrialRecord]]] = {}
+    for contestant, trials in by_contestant.items():
+        for trial in trials:
+            for group in groups_of(trial):
+                found.setdefault(group, {}).setdefault(contestant, []).append(trial)
+    return tuple(
+        Group(name, {contestant: _tally(trials) for contestant, trials in parts.items()})
+        for name, parts in sorted(found.items(), key=lambda item: _place(item[0]))
+    )
+
+
+def _place(group: str) -> tuple[int, str]:
+    """Difficulties from easy to hard, everything else by name."""
+    order = [difficulty.value for difficulty in Difficulty]
+    return (order.index(group) if group in order else 0, group)
+
+
+def _adds_something(trials: Iterable[TrialRecord], groups_of: Callable[[TrialRecord], list[str]]) -> bool:
+    """Whether a split tells more than the whole: some part of at least two valid trials has another rate."""
+    whole = list(trials)
+    parts: dict[str, list[TrialRecord]] = {}
+    for trial in whole:
+        for group in groups_of(trial):
+            parts.setdefault(group, []).append(trial)
+    tallies = list(map(_tally, parts.values()))
+    return any(part.valid >= 2 and part.rate != _tally(whole).rate for part in tallies)
+
+
+def _case(trial: TrialRecord, names: Callable[[TrialRecord], str], remedy: str = "") -> Case:
+    contestant = names(trial) if trial.attempt == 1 else f"{names(trial)}, attempt {trial.attempt}"
+    return Case(trial.task, contestant, trial.reason, trial.folder, remedy)
+
+
+def _remedy(trial: TrialRecord) -> str:
+    fault = trial.tries[-1].fault if trial.tries else None
+    if fault is not None and fault in _REMEDIES:
+        return _REMEDIES[fault]
+    if trial.checks and all(check.outcome is Outcome.SKIPPED for check in trial.checks):
+        return "Choose a provider or a host that can run this task."
+    if any(check.outcome is Outcome.ERROR for check in trial.checks):
+        return _REMEDIES[Fault.VERIFIER]
+    return "Let all checks of the task run: select it by label or name, not single checks."
+
+
+def _machine(trial: TrialRecord) -> str:
+    facts = trial.machine
+    if facts is None:
+        return "no machine"
+    speed = f", {facts.speed_factor:.1f} times slower than native" if facts.speed_factor > 1 else ""
+    return f"{facts.provider} with {facts.acceleration}{speed}"
+
+
+def _tally(trials: Iterable[TrialRecord]) -> Tally:
+    return tally(trial.verdict for trial in trials)
+
+
+def _held(trial: TrialRecord) -> float:
+    return sum(trial.durations.get(phase, 0.0) for phase in _HELD)
