@@ -75,7 +75,8 @@ class Connection:
 
     def lost(self, what: str, cause: BaseException | None = None) -> NoReturn:
         """Raise MachineLostError with one sentence."""
-        why = f" ({cause or type(cause).__name__})" if cause is not None else ""
+        why = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+        why = f" ({why})" if cause is not None else ""
         raise MachineLostError(
             f"machine {self.name}: {what}{why}. Its console.log tells whether the guest is still alive."
         ) from cause

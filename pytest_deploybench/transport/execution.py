@@ -55,7 +55,7 @@ for signal in TERM KILL KILL; do
     all="$all $(doomed)"
     kill -$signal $all 2>/dev/null
     for pause in 1 2 3 4 5 6 7 8 9 10; do
-        ps -o pid= -p "$(echo $all | tr ' ' ,)" >/dev/null || exit 0
+        ps -o stat= -p "$(echo $all | tr ' ' ,)" | grep -q '^[^Z]' || exit 0
         sleep 0.2
     done
 done

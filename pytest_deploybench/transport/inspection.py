@@ -7,7 +7,7 @@ from typing import Any
 from testinfra.backend.base import BaseBackend, CommandResult
 from testinfra.host import Host
 
-from pytest_deploybench.transport.machine import SshMachine
+from pytest_deploybench.ports import Machine
 
 CHECK_TIMEOUT_S = 300.0
 CHECK_LIMIT_BYTES = 100_000_000
@@ -16,8 +16,8 @@ CHECK_LIMIT_BYTES = 100_000_000
 class _Backend(BaseBackend):  # type: ignore[misc] # testinfra ships no types
     NAME = "deploybench"
 
-    def __init__(self, machine: SshMachine, sudo: bool) -> None:
-        super().__init__(machine.lease.machine_id, sudo=sudo)
+    def __init__(self, machine: Machine, sudo: bool) -> None:
+        super().__init__("machine", sudo=sudo)
         self._machine = machine
         self._encoding = "utf-8"
 
@@ -35,7 +35,7 @@ class _Backend(BaseBackend):  # type: ignore[misc] # testinfra ships no types
         return data.decode("utf-8", "replace")
 
 
-def testinfra_host(machine: SshMachine, sudo: bool = True) -> Host:  # noqa: PT028 - no test, despite its name
+def testinfra_host(machine: Machine, sudo: bool = True) -> Host:  # noqa: PT028 - no test, despite its name
     """A testinfra host that looks into this machine, as root unless `sudo` is False, and into no other."""
     return Host(_Backend(machine, sudo))
 

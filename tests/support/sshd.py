@@ -8,7 +8,6 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pytest_deploybench.model import Address, Lease, MachineFacts
@@ -35,37 +35,89 @@ KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 UseDNS no
 AllowTcpForwarding local
+SetEnv HOME={folder}/home PATH={folder}/home/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LogLevel ERROR
 """
 
 
 @dataclass
 class Sshd:
-    """A running server and the lease that opens it."""
+    """A server that can be started and stopped, and the lease that opens it."""
 
     lease: Lease
-    server: subprocess.Popen[bytes]
+    folder: Path
+    _server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def home(self) -> Path:
+        """The home that a login sees: an empty folder, not the real one. Programs in its `bin` come first."""
+        return self.folder / "home"
+
+    def start(self) -> None:
+        """Let it listen."""
+        config = self.folder / "sshd_config"
+        self._server = subprocess.Popen([_program(), "-D", "-e", "-f", config], stdin=subprocess.DEVNULL)
 
     def drop_connections(self) -> None:
-        """Cut what is connected now; the server goes on listening."""
-        for pid in _children(self.server.pid):
-            os.kill(pid, signal.SIGKILL)
+        """Cut what is connected now, and end what runs there; the server goes on listening."""
+        for process in self._below():
+            process.kill()
 
     def freeze_connections(self) -> None:
         """Let the other side fall silent with its connections open, as a hung guest does."""
-        for pid in _children(self.server.pid):
-            os.kill(pid, signal.SIGSTOP)
+        for process in self._below():
+            if process.name().startswith("sshd"):
+                process.suspend()
 
     def stop(self) -> None:
         """End the server and all its connections."""
         self.drop_connections()
-        self.server.kill()
-        self.server.wait()
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+            self._server = None
+
+    def _below(self) -> list[psutil.Process]:
+        return psutil.Process(self._server.pid).children(recursive=True) if self._server is not None else []
 
 
 @contextmanager
 def running_sshd(folder: Path) -> Iterator[Sshd]:
     """Run a server whose keys lie in `folder` until the block ends."""
+    sshd = prepared_sshd(folder)
+    sshd.start()
+    try:
+        yield sshd
+    finally:
+        sshd.stop()
+
+
+def prepared_sshd(folder: Path) -> Sshd:
+    """A server that does not listen yet."""
+    _program()
+    (folder / "home" / "bin").mkdir(parents=True)
+    host_key, login_key = make_key(folder / "host_key"), make_key(folder / "login_key")
+    (folder / "authorized_keys").write_text(login_key)
+    port = free_port()
+    (folder / "sshd_config").write_text(_CONFIG.format(port=port, folder=folder))
+    private = (folder / "login_key").read_text()
+    return Sshd(Lease("m-test", Address("127.0.0.1", port, getpass.getuser(), private, host_key), FACTS), folder)
+
+
+def make_key(path: Path) -> str:
+    """Make an ed25519 key pair; the public half as `ssh-ed25519 AAAA...`."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
+    return path.with_suffix(".pub").read_text().strip()
+
+
+def free_port() -> int:
+    """A port of the loopback at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _program() -> str:
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if program is None:
         pytest.fail(
@@ -75,33 +127,4 @@ def running_sshd(folder: Path) -> Iterator[Sshd]:
         )
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # where sshd, started by root, locks up its unprivileged half
-    host_key, login_key = make_key(folder / "host_key"), make_key(folder / "login_key")
-    (folder / "authorized_keys").write_text(login_key)
-    port = _free_port()
-    config = folder / "sshd_config"
-    config.write_text(_CONFIG.format(port=port, folder=folder))
-    server = subprocess.Popen([program, "-D", "-e", "-f", config], stdin=subprocess.DEVNULL)
-    private = (folder / "login_key").read_text()
-    sshd = Sshd(Lease("m-test", Address("127.0.0.1", port, getpass.getuser(), private, host_key), FACTS), server)
-    try:
-        yield sshd
-    finally:
-        sshd.stop()
-
-
-def make_key(path: Path) -> str:
-    """Make an ed25519 key pair; the public half as `ssh-ed25519 AAAA...`."""
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
-    return path.with_suffix(".pub").read_text().strip()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _children(pid: int) -> list[int]:
-    import psutil
-
-    return [child.pid for child in psutil.Process(pid).children(recursive=True) if child.name().startswith("sshd")]
+    return program
