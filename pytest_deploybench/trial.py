@@ -7,7 +7,7 @@ never an exception here. The checks on what comes out belong to the caller.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from pytest_deploybench.model import (
     TrialKey,
     Try,
 )
-from pytest_deploybench.ports import Agent, Progress
+from pytest_deploybench.ports import Agent, Machine, Progress
 from pytest_deploybench.transport import SshMachine
 
 READY_TIMEOUT_S = 60.0
@@ -49,6 +49,14 @@ class Lender(Protocol):
     def give_back(self, machine_id: str) -> None: ...
 
 
+class Connection(Machine, Protocol):
+    """A machine with the connection to it."""
+
+    def wait_ready(self, timeout_s: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is to be done in one trial."""
@@ -65,6 +73,7 @@ class Plan:
     """Further tries after an infrastructure fault."""
     checks: int
     """How many checks will look at the machine afterwards; its lifetime allows for them."""
+    connect: Callable[[Lease], Connection] = SshMachine
 
     @property
     def lifetime_s(self) -> float:
@@ -105,7 +114,7 @@ class Diary:
 class Deployment:
     """What the agent left, with the experiment run on it: all that the checks look at."""
 
-    machine: SshMachine
+    machine: Connection
     machine_id: str
     agent_run: AgentRun
     experiment: Experiment
@@ -154,7 +163,7 @@ def _attempt(plan: Plan, fleet: Lender, diary: Diary, archives: dict[str, Path])
     with diary.phase("machine"):
         lease = fleet.borrow(plan.task.machine, lifetime_s=plan.lifetime_s, purpose=str(plan.key.folder))
     diary.machine_id, diary.facts = lease.machine_id, lease.facts
-    machine = SshMachine(lease)
+    machine = plan.connect(lease)
     try:
         return _Attempt(plan, fleet, diary, lease, machine).carry_out(archives)
     except BaseException:  # an interrupt too must not leave a machine behind
@@ -169,7 +178,7 @@ class _Attempt:
     fleet: Lender
     diary: Diary
     lease: Lease
-    machine: SshMachine
+    machine: Connection
 
     def carry_out(self, archives: dict[str, Path]) -> Deployment:
         """The stages on one machine, from hand-over to the end of the experiment."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,48 +9,8 @@ import pytest
 
 from pytest_deploybench.layer2 import Challenge, Experiment
 from pytest_deploybench.layer2.experiment import run_experiment, unreachable
-from pytest_deploybench.model import Completed, MachineFacts
-from pytest_deploybench.ports import Sink
-
-
-class ScriptedMachine:
-    """Speaks `ports.Machine`: accepts the challenge, answers the experiment as told, serves the given files."""
-
-    facts = MachineFacts("scripted", "none", "native", 1.0)
-
-    def __init__(self, answer: Completed, files: dict[str, bytes] | None = None) -> None:
-        self.answer, self.files = answer, files or {}
-        self.commands: list[str] = []
-        self.received: dict[str, bytes] = {}
-
-    def run(
-        self,
-        command: str,
-        *,
-        timeout_s: float,
-        stdin: bytes = b"",
-        sink: Sink | None = None,
-        limit_bytes: int = 1_000_000,
-    ) -> Completed:
-        self.commands.append(command)
-        if stdin:
-            with tarfile.open(fileobj=io.BytesIO(stdin)) as tar:
-                self.received = {m.name: f.read() for m in tar.getmembers() if (f := tar.extractfile(m))}
-            return Completed(0, b"", b"", 0.0)
-        if sink:
-            sink(self.answer.stdout)
-        return self.answer
-
-    def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644) -> None:
-        raise AssertionError("the experiment writes its inputs as one archive")
-
-    def get(self, remote: str, local: Path, *, limit_bytes: int = 100_000_000) -> bool:
-        content = self.files.get(Path(remote).name)
-        if content is None:
-            return False
-        local.write_bytes(content)
-        return True
-
+from pytest_deploybench.model import Completed
+from tests.support.scripted_machine import ScriptedMachine
 
 CHALLENGE = Challenge("solve in.txt", {"in.txt": b"42", "sub/run.sh": b"#!/bin/sh\n"}, ("out.json", "sub/out.bin"))
 
@@ -60,7 +18,7 @@ CHALLENGE = Challenge("solve in.txt", {"in.txt": b"42", "sub/run.sh": b"#!/bin/s
 @pytest.fixture
 def conduct(tmp_path: Path) -> Callable[..., tuple[Experiment, ScriptedMachine]]:
     def conduct(answer: Completed, files: dict[str, bytes] | None = None) -> tuple[Experiment, ScriptedMachine]:
-        machine = ScriptedMachine(answer, files)
+        machine = ScriptedMachine({"env.sh": answer}, files)
         return run_experiment(machine, CHALLENGE, 60.0, tmp_path), machine
 
     return conduct

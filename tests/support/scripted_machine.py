@@ -1,4 +1,4 @@
-"""A machine that speaks `ports.Machine` and does what a table says: which command gets which answer, which file is there.
+"""A machine that speaks `ports.Machine` and does what a table says: which answer a command gets, which files are there.
 
 Commands without an entry succeed and print nothing.
 """
