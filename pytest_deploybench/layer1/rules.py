@@ -22,8 +22,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_deploybench.errors import UsageError
@@ -31,6 +29,8 @@ from pytest_deploybench.layer1.anchors import anchors
 from pytest_deploybench.model import Category
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from pydantic import ConfigDict
 
 FAILING_CONFIDENCE = 0.5
@@ -110,6 +110,8 @@ def load_catalogue() -> Catalogue:
     Raises:
         CatalogueError: a file is damaged.
     """
+    from importlib.resources import files
+
     return read_catalogue(files(__package__) / "catalogue")
 
 
