@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +23,6 @@ from pytest_deploybench.plugin.lineup import is_task_module
 TRIAL_KEY = "trial_key"
 """Name of the parameter from which all fixtures of a trial follow; its value is a `TrialKey`."""
 
-_NAME = "deploybench-collection"
 _KNOWN_TASKS = pytest.StashKey[dict[str, Path]]()
 
 
@@ -32,9 +30,8 @@ def task_module(module_path: Path, parent: pytest.Collector) -> TaskModule | Non
     """The collector of a task's test module; None for another module beside a task.yaml."""
     if not is_task_module(module_path):
         return None
-    if not parent.config.pluginmanager.has_plugin(_NAME):
-        # Only now, so that projects without a task never pay for these hooks.
-        parent.config.pluginmanager.register(sys.modules[__name__], _NAME)
+    # Only now, so that projects without a task never pay for the hooks below. Importing it again does nothing.
+    parent.config.pluginmanager.import_plugin(__name__)
     module: TaskModule = TaskModule.from_parent(parent, path=module_path)
     return module
 

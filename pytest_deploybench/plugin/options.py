@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-EPILOGUE = """\
-Deploys artifacts of published papers on fresh Linux machines and judges the deployments.
-A newcomer's three commands: `deploybench doctor --fix`, `pytest --deploybench-list`,
-`pytest --deploybench-agent=reference -m smoke`"""
+HEADING = (
+    "deploybench: can an agent deploy a paper's artifact on a fresh machine? Prepare this host with "
+    "`deploybench doctor --fix`, see `pytest --deploybench-list`, run `pytest --deploybench-agent=reference -m smoke`"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("deploybench", EPILOGUE)
+    group = parser.getgroup("deploybench", HEADING)
     group.addoption(
         "--deploybench-agent",
         action="append",

@@ -10,6 +10,8 @@ import pytest
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.plugin import settings
 
+_HERE = "pytest_deploybench.plugin"
+
 
 def begin(config: pytest.Config) -> None:
     """Read the settings and register the parts that this process plays.
@@ -23,15 +25,14 @@ def begin(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from None
     if config.option.collectonly:
         return
-    from pytest_deploybench.plugin import fixtures, guard, recording
+    from pytest_deploybench.plugin import recording
 
     plugins = config.pluginmanager
-    plugins.register(fixtures, "deploybench-fixtures")
+    plugins.import_plugin(f"{_HERE}.fixtures")
+    plugins.import_plugin(f"{_HERE}.guard")
     plugins.register(recording.Reporter(), "deploybench-reporter")
-    plugins.register(guard, "deploybench-guard")
-    if hasattr(config, "workerinput"):
-        return
-    _begin_as_owner(config, plugins)
+    if not hasattr(config, "workerinput"):
+        _begin_as_owner(config, plugins)
 
 
 def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) -> None:
@@ -43,6 +44,4 @@ def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) 
     plugins.register(recorder, "deploybench-recorder")
     plugins.register(output.Output(config, recorder, fleet), "deploybench-output")
     if plugins.has_plugin("xdist"):
-        from pytest_deploybench.plugin import scheduling
-
-        plugins.register(scheduling, "deploybench-scheduling")
+        plugins.import_plugin(f"{_HERE}.scheduling")

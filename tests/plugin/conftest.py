@@ -14,6 +14,12 @@ from typing import Any
 
 import pytest
 
+# Loaded before any run in this process, which forgets the modules that it loads first.
+import pytest_deploybench.plugin.fixtures
+import pytest_deploybench.plugin.guard
+import pytest_deploybench.plugin.listing
+import pytest_deploybench.plugin.scheduling
+import pytest_deploybench.plugin.session  # noqa: F401
 from pytest_deploybench.model import RunRecord
 from pytest_deploybench.reports.json import load_run
 from tests.support import scripted_provider, task_folder

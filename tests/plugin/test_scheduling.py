@@ -1,0 +1,86 @@
+"""scheduling: one trial is one unit on one worker, the longest first, and a crash costs its own trial only."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import pytest
+
+from pytest_deploybench.plugin.layer1_checks import CHECKS
+from tests.plugin.conftest import Project
+
+CRASHING = """\
+import os
+
+def test_before(layer1):
+    pass
+
+def test_crashes(layer1):
+    os._exit(3)
+
+def test_after(layer1):
+    pass
+"""
+LINE = re.compile(r"\[(gw\d+)\] \[ *\d+%\] PASSED \S+?/(\w+)/\S+\[([^]]+)\]")
+
+
+def started(result: pytest.RunResult) -> list[tuple[str, str]]:
+    """(worker, trial) in the order in which checks passed."""
+    return [(found[1], f"{found[2]}-{found[3]}") for line in result.outlines if (found := LINE.match(line))]
+
+
+def test_a_trial_stays_on_one_worker(project: Project) -> None:
+    project.task("a_venue20")
+    project.task("b_venue20")
+    result = project.run("--deploybench-agent=noop", "--deploybench-attempts=2", "-n2", "-v")
+    result.assert_outcomes(passed=4 * (len(CHECKS) + 1))
+    workers = defaultdict(set)
+    for worker, trial in started(result):
+        workers[trial].add(worker)
+    assert len(workers) == 4
+    assert all(len(each) == 1 for each in workers.values())
+    assert {verdict for verdict, _ in project.verdicts().values()} == {"PASSED"}
+
+
+def test_the_longest_agent_budget_goes_first(project: Project) -> None:
+    for name, budget in (("a_venue20", 300), ("b_venue20", 900), ("c_venue20", 600)):
+        project.task(name, budget__agent_s=budget)
+    project.pytester.makepyfile(test_plain="def test_plain(): pass")
+    result = project.run("--deploybench-agent=noop", "-n1", "-v")
+    order = list(dict.fromkeys(trial for _, trial in started(result)))
+    assert order == ["b_venue20-noop", "c_venue20-noop", "a_venue20-noop"]
+    result.assert_outcomes(passed=3 * (len(CHECKS) + 1) + 1)
+
+
+def test_without_xdist_the_order_is_pytests(project: Project) -> None:
+    for name, budget in (("a_venue20", 300), ("b_venue20", 900)):
+        project.task(name, budget__agent_s=budget)
+    result = project.run("--deploybench-agent=noop", "-v", "-p", "no:xdist")
+    passed = [line.split("/")[1] for line in result.outlines if "PASSED" in line]
+    assert list(dict.fromkeys(passed)) == ["a_venue20", "b_venue20"]
+    result.assert_outcomes(passed=2 * (len(CHECKS) + 1))
+
+
+def test_a_worker_that_crashes_makes_its_trial_invalid_and_no_other(project: Project) -> None:
+    project.task("a_venue20", checks=CRASHING, budget__agent_s=900)
+    project.task("b_venue20")
+    project.task("c_venue20")
+    result = project.run("--deploybench-agent=noop", "-n1", "-v")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=len(CHECKS) + 1 + 2 * (len(CHECKS) + 1), failed=1)
+    verdicts = project.verdicts()
+    assert verdicts.pop("a_venue20/noop-1") == (
+        "INVALID",
+        "pytest_deploybench broke: test_crashes: worker 'gw0' crashed while running "
+        "'tasks/a_venue20/test_a_venue20.py::test_crashes[noop]'",
+    )
+    assert {verdict for verdict, _ in verdicts.values()} == {"PASSED"}
+    assert project.provider.traces() == []
+    assert project.record("a_venue20/noop/attempt-01")["checks"][-1]["name"] == "test_crashes"
+
+
+def test_other_projects_keep_their_scheduler(project: Project) -> None:
+    project.pytester.makepyfile("def test_a(): pass\ndef test_b(): pass")
+    result = project.pytester.runpytest_subprocess("-n1", "-v", timeout=120)
+    result.stdout.fnmatch_lines(["scheduling tests via LoadScheduling"])
