@@ -18,7 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pytest_deploybench.errors import SourceError
+from pytest_deploybench.errors import SourceDigestError, SourceError
 from pytest_deploybench.model import Source
 from pytest_deploybench.ports import Progress
 
@@ -40,6 +40,7 @@ Dir::Etc::sourceparts "{folder}/sources.list.d";
 Acquire::Languages "none";
 Acquire::Retries "3";
 APT::Sandbox::User "";
+APT::Update::Error-Mode "any";
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -53,6 +54,7 @@ def download(source: Source, folder: Path, state: Path, progress: Progress) -> P
 
     Raises:
         SourceError: this host has no apt, or no configured archive offers the file.
+        SourceDigestError: what the archive has under this name is another file.
     """
     if shutil.which("apt-get") is None:
         raise SourceError("it comes from the Debian archive, and this host has no apt-get to fetch it with.")
@@ -66,6 +68,8 @@ def download(source: Source, folder: Path, state: Path, progress: Progress) -> P
     file = folder / source.filename
     if not file.is_file():
         raise SourceError(f"apt did not fetch {source.filename} ({_complaint(done)}).")
+    if file.is_symlink():  # an archive on this host's own disk
+        return Path(shutil.copyfile(file, folder / "copy"))
     return file
 
 
@@ -176,15 +180,24 @@ def mmdebstrap_lists() -> str:
 
 def _version(source: Source, listing: str, updated: subprocess.CompletedProcess[str]) -> str:
     """`NAME=VERSION` of the source package that holds exactly the pinned file."""
-    versions = []
+    versions, digests = set(), set()
     for stanza in listing.split("\n\n"):
-        found = re.search(r"^Version: (\S+)$", stanza, re.MULTILINE)
-        if found and re.search(rf"^ {source.sha256} \d+ {re.escape(source.filename)}$", stanza, re.MULTILINE):
-            return f"{source.name}={found[1]}"
-        versions += [found[1]] if found else []
+        version = re.search(r"^Version: (\S+)$", stanza, re.MULTILINE)
+        if version is None:
+            continue
+        listed = re.findall(rf"^ ([0-9a-f]{{64}}) \d+ {re.escape(source.filename)}$", stanza, re.MULTILINE)
+        if source.sha256 in listed:
+            return f"{source.name}={version[1]}"
+        versions.add(version[1])
+        digests.update(listed)
+    if digests:
+        raise SourceDigestError(
+            f"the archive has {source.filename} with the sha256 {', '.join(sorted(digests))}, but {source.sha256} is "
+            "pinned. If the pin in task.yaml is wrong, mend it and certify the task again."
+        )
     if updated.returncode != 0:
         raise SourceError(f"apt cannot read the archive's lists of source packages ({_complaint(updated)}).")
-    offered = f"they offer versions {', '.join(sorted(set(versions)))}" if versions else "they do not know the package"
+    offered = f"they offer versions {', '.join(sorted(versions))}" if versions else "they do not know the package"
     raise SourceError(
         f"no archive in this host's apt sources holds {source.filename} with the pinned sha256; {offered}. Archives "
         f"drop old versions in time; a source list for the Debian release {SUITE} may help."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,8 @@ def fetch(source: Source, store: Path, progress: Progress) -> Path:
             if verify(place):
                 return place
             progress(f"{place} is not the pinned file (its sha256 differs); fetching it again")
+        for stale in place.parent.glob(".fetching-*"):  # of a process that was killed
+            shutil.rmtree(stale)
         progress(f"fetching {source.filename} of {source.name} {source.version}")
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as scratch:
             try:
