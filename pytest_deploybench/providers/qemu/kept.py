@@ -1,0 +1,156 @@
+"""The owner's side of the keeper: start one, ask how its machine fares, end it, also from another process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_deploybench.errors import InfraError
+from pytest_deploybench.providers.qemu import keeper
+from pytest_deploybench.providers.qemu.keeper import Command, Orders
+
+_END_WITHIN_S = 15.0
+_REMOVE_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a machine's commands ended on their own."""
+
+    command: str
+    """Which one ended first."""
+    status: int
+    """Its exit status, negative for a signal."""
+
+
+class Kept:
+    """A running keeper in the hands of its owner. Letting go of it ends the machine."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def let_go(self) -> None:
+        """Ask the keeper to end everything and wait for it."""
+        assert self._process.stdin is not None  # noqa: S101 - for mypy: launch() made the pipes
+        assert self._process.stdout is not None  # noqa: S101
+        self._process.stdin.close()
+        self._process.stdout.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_WITHIN_S)
+
+
+def launch(folder: Path, commands: list[Command], *, lifetime_s: float, purpose: str) -> Kept:
+    """Start a keeper and, through it, the commands; the last of them is the main one.
+
+    The folder must exist. It belongs to the keeper from now on.
+
+    Raises:
+        InfraError: a command cannot be run.
+    """
+    orders = Orders(str(folder), os.getpid(), lifetime_s, purpose, commands)
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", keeper.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        pass_fds=sorted({fd for command in commands for fd in command.fds}),
+    )
+    kept = Kept(process)
+    try:
+        assert process.stdin is not None  # noqa: S101 - for mypy
+        assert process.stdout is not None  # noqa: S101
+        process.stdin.write(orders.to_json() + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        problem = json.loads(answer)["error"] if answer else "it ended without an answer"
+        if problem:
+            raise InfraError(f"the keeper of {folder} could not start the machine: {problem}")
+    except BaseException:
+        kept.let_go()
+        raise
+    return kept
+
+
+def exit_of(folder: Path) -> Exit | None:
+    """How the machine in this folder ended on its own; None while it runs, or when it was ended by its keeper."""
+    try:
+        raw = json.loads((folder / keeper.EXIT_FILE).read_text())
+    except FileNotFoundError:
+        return None
+    return Exit(raw["command"], raw["status"])
+
+
+def runs(folder: Path) -> bool:
+    """Whether the keeper and all its commands are alive."""
+    record = _record(folder)
+    if record is None:
+        return False
+    return all(_alive(entry) for entry in (record["keeper"], *record["commands"].values()))
+
+
+def end(folder: Path) -> None:
+    """End whatever runs for this folder and remove it. From any process; a missing folder is fine.
+
+    Raises:
+        InfraError: something is still there, and what.
+    """
+    record = _record(folder)
+    if record is not None:
+        _end_process(record["keeper"], signal.SIGTERM)
+        for entry in (record["keeper"], *record["commands"].values()):
+            _end_process(entry, signal.SIGKILL)
+        left = [str(entry["pid"]) for entry in (record["keeper"], *record["commands"].values()) if _alive(entry)]
+        if left:
+            raise InfraError(f"processes {', '.join(left)} of {folder} do not end; see them with ps and kill them")
+    for _ in range(_REMOVE_TRIES):  # a keeper that was killed half-way may race us for the files
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+    raise InfraError(f"{folder} cannot be removed; check its owner and permissions, then remove it by hand")
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    try:
+        record: dict[str, Any] = json.loads((folder / keeper.KEEPER_FILE).read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return record
+
+
+def _alive(entry: dict[str, Any]) -> bool:
+    return entry["started"] is not None and keeper.started_at(entry["pid"]) == entry["started"]
+
+
+def _end_process(entry: dict[str, Any], how: signal.Signals) -> None:
+    """Signal exactly this process, never one that inherited its number, and wait until it is gone."""
+    with _handle(entry) as handle:
+        if handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, how)
+            poller = select.poll()
+            poller.register(handle, select.POLLIN)
+            poller.poll(_END_WITHIN_S * 1000)
+
+
+@contextlib.contextmanager
+def _handle(entry: dict[str, Any]) -> Iterator[int | None]:
+    try:
+        handle = os.pidfd_open(entry["pid"])
+    except ProcessLookupError:
+        yield None
+        return
+    try:
+        yield handle if _alive(entry) else None
+    finally:
+        os.close(handle)
