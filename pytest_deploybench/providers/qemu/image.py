@@ -1,9 +1,9 @@
-"""The guest's disk: a small Debian that boots straight into waiting for its identity.
+"""What a machine boots from: a small Debian of our own, or the user's cloud image.
 
-- `build` makes it once; the folder is named by the digest of its recipe, so a changed recipe never meets an old disk.
-- A folder in the cache is complete or absent: it is made beside its place under a lock and renamed when finished.
-- What is read back is checked against `image.json` first; a damaged image is built again.
-- Files of the cache are never written after that: machines put an overlay on the disk.
+- Our image is made once; its folder is named by the digest of its recipe, so a changed recipe never meets an old disk.
+- A folder in the cache is complete or absent: it is made beside its place, under a lock, and renamed when finished.
+- What lies in the cache is checked against `image.json` before use; a damaged image is built again.
+- No file of an image is written after that: machines put an overlay on the disk. The user's image stays where it is.
 - An image holds no key, no machine-id and no running sshd: those come with the identity.
 """
 
@@ -12,54 +12,36 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import shlex
 import shutil
-import subprocess
 import tarfile
-import tempfile
-import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_deploybench.errors import InfraError, MissingToolError
 from pytest_deploybench.ports import Progress
-from pytest_deploybench.providers.qemu import trust
+from pytest_deploybench.providers.qemu import bootstrap, cloud, trust
+from pytest_deploybench.providers.qemu.bootstrap import DISK, INITRD, KERNEL
 
 SUITE = "bookworm"
 PACKAGES = (
     # the machine
-    "systemd-sysv", "udev", "dbus", "kmod", "linux-image-cloud-amd64", "tiny-initramfs", "e2fsprogs", "tzdata", "netbase",
-    "openssh-server", "openssh-sftp-server", "sudo", "ca-certificates", "iproute2", "iputils-ping", "procps",
+    "systemd-sysv", "udev", "dbus", "kmod", "linux-image-cloud-amd64", "tiny-initramfs", "e2fsprogs", "tzdata",
+    "netbase", "openssh-server", "openssh-sftp-server", "sudo", "ca-certificates", "iproute2", "iputils-ping", "procps",
     # what people expect of a server before they install anything
     "curl", "wget", "git", "rsync", "xz-utils", "bzip2", "unzip", "zip", "file", "less", "python3",
 )  # fmt: skip
 DISK_BYTES = 2 << 30
-"""Size of the base disk; machines get a larger overlay and grow the file system at boot."""
-BUILD_BYTES = 3 << 30
-"""Free space that a build needs: the unpacked system, its packages and the disk."""
+"""Size of the base disk; machines get a larger overlay, and the guest grows its file system at boot."""
 APPEND = (
-    "root=/dev/vda rootfstype=ext4 rootflags=noatime rw console=ttyS0 quiet loglevel=3 net.ifnames=0 fsck.mode=skip "
-    "systemd.show_status=false systemd.log_level=warning mitigations=off no_timer_check nowatchdog"
+    "root=/dev/vda rootfstype=ext4 rootflags=noatime,noinit_itable rw console=ttyS0 quiet loglevel=3 net.ifnames=0 "
+    "fsck.mode=skip systemd.show_status=false systemd.log_level=warning mitigations=off no_timer_check nowatchdog "
+    "audit=0 cryptomgr.notests 8250.nr_uarts=1"
 )
-TOOLS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "qemu-img": "qemu-utils"}
-"""Programs that a build runs, and the Debian package of each."""
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 GUEST = Path(__file__).parent / "guest"
-DISK, KERNEL, INITRD, MANIFEST = "disk.raw", "vmlinuz", "initrd.img", "image.json"
-
-STAGES = {
-    "I: running apt-get update": "reading package indexes",
-    "I: downloading packages": "downloading packages",
-    "I: extracting archives": "unpacking the base system",
-    "I: installing remaining packages": "installing packages",
-    "I: running special hook: download": "making the disk",
-}
-"""What mmdebstrap says, and what it means to a person who waits."""
+OVERLAY = GUEST / "overlay"
+MANIFEST = "image.json"
 
 
 @dataclass(frozen=True)
@@ -67,7 +49,7 @@ class Image:
     """What a machine boots from. All files are read-only."""
 
     digest: str
-    """Digest of the recipe, or sha256 of the user's own image."""
+    """Of everything that decides what boots; a saved state belongs to one digest."""
     disk: Path
     disk_format: str
     """`raw` or `qcow2`."""
@@ -77,7 +59,7 @@ class Image:
     append: str = ""
     """Kernel command line."""
     seed: Path | None = None
-    """A second, read-only raw disk that the first boot needs: the cloud-init seed of the user's own image."""
+    """A second, read-only raw disk that the boot needs: the cloud-init seed of the user's own image."""
 
 
 def build(cache: Path, progress: Progress) -> Image:
@@ -89,36 +71,87 @@ def build(cache: Path, progress: Progress) -> Image:
     """
     from filelock import FileLock
 
-    authorities = trust.additions()
-    digest = recipe_digest(authorities)
+    recipe = our_recipe(trust.additions())
+    digest = hashlib.sha256(repr((recipe, APPEND)).encode()).hexdigest()
     images = cache / "images"
     images.mkdir(parents=True, exist_ok=True)
     folder = images / digest[:16]
-    with FileLock(images / f"{digest[:16]}.lock"):
+    with FileLock(images / f"{folder.name}.lock"):
         if not _intact(folder, progress):
-            _check_host(images)
+            bootstrap.check_host(images, recipe.disk_bytes)
+            progress(f"image: building a Debian {SUITE} image once for this cache ({cache}); it takes a minute or more")
             with _partial(folder) as partial:
-                _bootstrap(partial, authorities, progress)
+                bootstrap.bootstrap(recipe, partial, progress)
                 _write_manifest(partial, digest)
+            progress(f"image: ready in {folder}")
     return Image(digest, folder / DISK, "raw", folder / KERNEL, folder / INITRD, APPEND)
 
 
-def recipe_digest(authorities: tuple[bytes, ...]) -> str:
-    """Changes whenever a new build would give something else (but for newer packages)."""
-    recipe = hashlib.sha256(repr((SUITE, PACKAGES, DISK_BYTES)).encode())
-    for path in _guest_files():
-        recipe.update(repr((path.relative_to(GUEST).as_posix(), path.read_bytes())).encode())
-    for authority in authorities:
-        recipe.update(authority)
-    return recipe.hexdigest()
+def from_cloud_image(path: Path, cache: Path, progress: Progress) -> Image:
+    """The user's own cloud image, with the seed that makes it our guest at its first boot.
+
+    Raises:
+        UsageError: the image cannot be used as it is; the message says why and what to do.
+        MissingToolError: qemu-img or mke2fs is missing.
+    """
+    from filelock import FileLock
+
+    path = path.expanduser().resolve()
+    disk_format = cloud.inspect(path)
+    files = cloud.seed_files(guest_files(trust.additions()), digest="adopted")
+    digest = hashlib.sha256(repr((_sha256(path), files)).encode()).hexdigest()
+    seeds = cache / "seeds"
+    seeds.mkdir(parents=True, exist_ok=True)
+    seed = seeds / f"{digest[:16]}.raw"
+    with FileLock(seeds / f"{seed.stem}.lock"):
+        if not seed.exists():
+            partial = seed.with_suffix(".partial")
+            cloud.write_seed(files, partial)
+            partial.chmod(0o444)
+            partial.rename(seed)
+    progress(f"image: {path} ({disk_format}) is adopted by cloud-init at the first boot")
+    return Image(digest, path, disk_format, seed=seed)
 
 
-def _guest_files() -> list[Path]:
-    return sorted(path for path in GUEST.rglob("*") if path.is_file())
+def our_recipe(authorities: tuple[bytes, ...]) -> bootstrap.Recipe:
+    """The recipe of our image on a host that also trusts `authorities` (PEM)."""
+    return bootstrap.Recipe(
+        SUITE,
+        PACKAGES,
+        DISK_BYTES,
+        archive=_archive(guest_files(authorities)),
+        customize=(GUEST / "customize.sh").read_text(),
+        finish=(GUEST / "finish.sh").read_text(),
+    )
+
+
+def guest_files(authorities: tuple[bytes, ...]) -> dict[str, bytes]:
+    """The files that we put into a guest, by path relative to its root."""
+    files = {path.relative_to(OVERLAY).as_posix(): path.read_bytes() for path in OVERLAY.rglob("*") if path.is_file()}
+    for number, authority in enumerate(authorities):
+        files[f"usr/local/share/ca-certificates/host-{number}.crt"] = authority
+    if authorities:
+        files["etc/environment"] = trust.environment().encode()
+    return dict(sorted(files.items()))
+
+
+def mode(content: bytes) -> int:
+    """The mode of a guest file: a script is executable, and that is all there is to it."""
+    return 0o755 if content.startswith(b"#!") else 0o644
+
+
+def _archive(files: dict[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), mode(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
 
 
 def _intact(folder: Path, progress: Progress) -> bool:
-    """Whether the folder holds what its manifest says. Contents are read again only where size or time moved."""
+    """Whether the folder holds what its manifest says. Contents are read again only where a file's time moved."""
     if not folder.exists():
         return False
     try:
@@ -162,78 +195,3 @@ def _partial(folder: Path) -> Iterator[Path]:
         partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _bootstrap(folder: Path, authorities: tuple[bytes, ...], progress: Progress) -> None:
-    guest = folder / "guest.tar"
-    guest.write_bytes(guest_archive(authorities))
-    disk = folder / DISK
-    with disk.open("wb") as file:
-        file.truncate(DISK_BYTES)
-        # In a user namespace the build runs as another user, which has only this descriptor to write to.
-        os.fchmod(file.fileno(), 0o666)
-        command = [
-            "mmdebstrap", "--variant=minbase", "--format=null", "--skip=cleanup", f"--include={','.join(PACKAGES)}",
-            f"--essential-hook=tar-in {shlex.quote(str(guest))} /",
-            f"--customize-hook=chroot \"$1\" sh -c {shlex.quote((GUEST / 'customize.sh').read_text())}",
-            f"--customize-hook=download /tmp/kernel {shlex.quote(str(folder / KERNEL))}",
-            f"--customize-hook=download /tmp/initrd {shlex.quote(str(folder / INITRD))}",
-            f"--customize-hook=DISK_FD={file.fileno()}\n{(GUEST / 'finish.sh').read_text()}",
-            SUITE, "/dev/null",
-        ]  # fmt: skip
-        _run(command, file.fileno(), progress)
-    guest.unlink()
-
-
-def guest_archive(authorities: tuple[bytes, ...]) -> bytes:
-    """The tar archive of all files that we put into a guest; all belong to root."""
-    overlay = GUEST / "overlay"
-    files = {
-        path.relative_to(overlay).as_posix(): path.read_bytes()
-        for path in _guest_files()
-        if path.is_relative_to(overlay)
-    }
-    for number, authority in enumerate(authorities):
-        files[f"usr/local/share/ca-certificates/host-{number}.crt"] = authority
-    if authorities:
-        files["etc/environment"] = trust.environment().encode()
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, content in sorted(files.items()):
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), 0o755 if content.startswith(b"#!") else 0o644
-            tar.addfile(entry, io.BytesIO(content))
-    return archive.getvalue()
-
-
-def _run(command: list[str], descriptor: int, progress: Progress) -> None:
-    started = time.monotonic()
-    tail: deque[str] = deque(maxlen=40)
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**os.environ, "PATH": _path(), "LC_ALL": "C.UTF-8"},
-        pass_fds=[descriptor],
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        tail.append(line.rstrip())
-        for opening, stage in STAGES.items():
-            if line.startswith(opening):
-                progress(f"image: {stage} ({time.monotonic() - started:.0f} s)")
-    if process.wait() != 0:
-        raise InfraError("\n".join(tail))
-    progress(f"image: built ({time.monotonic() - started:.0f} s)")
-
-
-def _path() -> str:
-    """System tools live in sbin, which an ordinary user's PATH often lacks."""
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
-
-
-def _check_host(images: Path) -> None:
-    pass

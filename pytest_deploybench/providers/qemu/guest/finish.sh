@@ -6,8 +6,12 @@ rm -f "$1/usr/sbin/policy-rc.d" "$1/etc/apt/apt.conf.d/00mmdebstrap"
 if [ -e "$1/sbin/start-stop-daemon.REAL" ]; then
     mv "$1/sbin/start-stop-daemon.REAL" "$1/sbin/start-stop-daemon"
 fi
-rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/var/log/* "$1"/tmp/* "$1"/var/lib/dbus/machine-id
+rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/tmp/* "$1"/var/lib/dbus/machine-id
+find "$1/var/log" -type f -delete
 : >"$1/etc/machine-id"
+
+# Tells systemd that /etc and /var suit this /usr, so that no boot sets them up again.
+touch "$1/etc/.updated" "$1/var/.updated"
 
 # What is mounted inside (/proc, /dev...) does not belong on the disk: a plain bind mount does not show it.
 mount --bind "$1" "$1/mnt"
