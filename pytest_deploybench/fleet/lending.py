@@ -10,6 +10,7 @@ Promises:
 from __future__ import annotations
 
 import multiprocessing.connection as mp
+import os
 import secrets
 import shutil
 import socket
@@ -48,6 +49,14 @@ _ERROR_LIMIT = 16 * 1024
 _BACKLOG = 256
 _LONGEST_TEMP_FOLDER = 60
 """The address of a Unix socket holds 107 bytes."""
+
+_FOLDER_PREFIX = "deploybench-fleet-"
+_SOCKET = "fleet"
+_FAREWELL_S = 5.0
+"""How long the desk waits for its lines to end after it hung up on all; then they end with the process."""
+
+_YOUNG_S = 60.0
+"""A socket this young may not listen yet."""
 
 _CARRIED = {
     kind.__name__: kind
@@ -168,49 +177,42 @@ class Desk:
     def __init__(self, serve: Callable[[Line], None]) -> None:
         self._serve = serve
         self._closing = False
-        self._lock = threading.Lock()
-        self._lines: dict[Line, threading.Thread] = {}
-        long = len(tempfile.gettempdir()) > _LONGEST_TEMP_FOLDER
-        fallback = "/tmp" if long else None  # noqa: S108 (mkdtemp makes a private 0700 folder in it)
-        self._folder = Path(tempfile.mkdtemp(prefix="deploybench-", dir=fallback))
-        self.endpoint = Endpoint(str(self._folder / "fleet"), secrets.token_hex(32))
+        self._changed = threading.Condition()
+        self._lines: set[Line] = set()
+        self._accepting = True
+        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=_temp_folder()))
+        self.endpoint = Endpoint(str(self._folder / _SOCKET), secrets.token_hex(32))
         # Without a key here: the listener would greet while it accepts, and one silent stranger would block everyone.
         self._listener = mp.Listener(self.endpoint.address, "AF_UNIX", backlog=_BACKLOG)
-        self._doorman = threading.Thread(target=self._accept, name="fleet-desk", daemon=True)
-        self._doorman.start()
+        threading.Thread(target=self._accept, name="fleet-desk", daemon=True).start()
 
     def close(self) -> None:
         """Hang up on everybody and remove the socket. May be called again, also after an interrupted call."""
         self._closing = True
-        while self._doorman.is_alive():
+        while self._accepting:
             with suppress(OSError):
-                mp.Client(self.endpoint.address, "AF_UNIX").close()  # wakes the doorman out of accept
-            self._doorman.join(1.0)
-        with self._lock:
-            lines = dict(self._lines)
-        for line in lines:
-            line.hang_up()
-        for thread in lines.values():
-            thread.join(1.0)
+                mp.Client(self.endpoint.address, "AF_UNIX").close()  # a call wakes the thread that accepts
+            with self._changed:
+                self._changed.wait_for(lambda: not self._accepting, 1.0)
+        with self._changed:
+            for line in self._lines:
+                line.hang_up()
+            self._changed.wait_for(lambda: not self._lines, _FAREWELL_S)
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _accept(self) -> None:
-        while True:
+        while not self._closing:
             try:
                 line = Line(self._listener.accept())
-            except OSError:  # too many open files, or a caller that hung up at once
-                if self._closing:
-                    return
+                with self._changed:
+                    threading.Thread(target=self._attend, args=(line,), name="fleet-line", daemon=True).start()
+                    self._lines.add(line)
+            except (OSError, RuntimeError):  # no file or no thread left on this host: the caller waits or is dropped
                 time.sleep(0.1)
-                continue
-            if self._closing:
-                line.close()
-                return
-            thread = threading.Thread(target=self._attend, args=(line,), name="fleet-line", daemon=True)
-            with self._lock:
-                thread.start()
-                self._lines[line] = thread
+        with self._changed:
+            self._accepting = False
+            self._changed.notify_all()
 
     def _attend(self, line: Line) -> None:
         try:
@@ -219,9 +221,10 @@ class Desk:
         except (AuthenticationError, AssertionError, EOFError, OSError, ValueError):
             pass  # a stranger, a borrower that died, or one that speaks another language: its line ends, no more
         finally:
-            with self._lock:
-                del self._lines[line]
             line.close()
+            with self._changed:
+                self._lines.discard(line)
+                self._changed.notify_all()
 
 
 class FleetClient:
@@ -306,6 +309,29 @@ class FleetClient:
         except (EOFError, OSError) as error:
             raise InfraError(GONE) from error
         return answer.checked()
+
+
+def remove_dead_desks() -> None:
+    """Remove the sockets of this user's controllers that were killed: nobody listens there any more."""
+    for folder in _temp_folder().glob(f"{_FOLDER_PREFIX}*"):
+        with suppress(OSError):  # just removed by its owner, or another user's
+            status = folder.stat()
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _YOUNG_S and _is_deserted(folder):
+                shutil.rmtree(folder)
+
+
+def _is_deserted(folder: Path) -> bool:
+    try:
+        mp.Client(str(folder / _SOCKET), "AF_UNIX").close()
+    except (ConnectionRefusedError, FileNotFoundError):
+        return True
+    return False
+
+
+def _temp_folder() -> Path:
+    usual = Path(tempfile.gettempdir())
+    short = Path("/tmp")  # noqa: S108 (only private folders, made by mkdtemp, lie in it)
+    return short if len(str(usual)) > _LONGEST_TEMP_FOLDER else usual
 
 
 @cache

@@ -34,6 +34,7 @@ from pytest_deploybench.fleet.lending import (
     Endpoint,
     Line,
     Request,
+    remove_dead_desks,
 )
 from pytest_deploybench.model import MachineRequest, MachineState
 from pytest_deploybench.ports import Progress, Provider
@@ -49,9 +50,11 @@ class _Loan:
     line: Line
     request: AskMachine
     ticket: Ticket
-    thread: threading.Thread = field(init=False)
     over: threading.Event = field(default_factory=threading.Event)
     """Set when the machine is no longer wanted: given back, borrower gone, or fleet closing."""
+    done: threading.Event = field(default_factory=threading.Event)
+    """Set when its thread has nothing more to do. Not `Thread.join`: up to Python 3.12 a Ctrl-C in there marks a
+    running thread as ended."""
     entry: Entry | None = None
     leak: str | None = None
     """Why the machine is still there although it was to be destroyed."""
@@ -135,10 +138,10 @@ class Fleet:
         for loan in loans:
             loan.over.set()
         self._admission.wake()
-        _join([loan.thread for loan in loans], self._patience_s)
-        self._force([loan for loan in loans if loan.thread.is_alive()])
+        _wait(loans, self._patience_s)
+        self._force([loan for loan in loans if not loan.done.is_set()])
         for loan in loans:
-            if loan.entry and loan.leak and not loan.thread.is_alive():
+            if loan.entry and loan.leak and loan.done.is_set():
                 loan.leak = self._destroy(loan.entry, pauses_s=())
         if self._desk:
             self._desk.close()
@@ -150,6 +153,7 @@ class Fleet:
 
         try:
             with self._journal.sweep_lock(_SWEEP_PATIENCE_S):
+                remove_dead_desks()
                 self._journal.drop_unfinished()
                 entries, lines = self._journal.read()
                 lines += [self._sweep(entry) for entry in entries if entry.owner.is_dead()]
@@ -194,9 +198,8 @@ class Fleet:
             if self._closing:
                 raise InfraError(GONE)
             loan = _Loan(line, request, self._admission.queue(request.size))
-            loan.thread = threading.Thread(target=self._live, args=(loan,), name="fleet-machine", daemon=True)
             try:
-                loan.thread.start()
+                threading.Thread(target=self._live, args=(loan,), name="fleet-machine", daemon=True).start()
             except RuntimeError:  # the host has no thread left
                 self._admission.leave(loan.ticket)
                 raise
@@ -219,6 +222,7 @@ class Fleet:
             with self._lock:
                 if not loan.leak:
                     self._loans.discard(loan)
+            loan.done.set()
 
     def _hold(self, loan: _Loan) -> None:
         entry = self._entry(loan.request)
@@ -283,13 +287,11 @@ class Fleet:
         Their journal entries stay with their own threads: only these know when the provider has let go.
         """
         made = [(loan, loan.entry) for loan in stuck if loan.entry]
-        helpers = [threading.Thread(target=self._destroy_blindly, args=(entry,), daemon=True) for _, entry in made]
-        for helper in helpers:
-            helper.start()
-        _join(helpers, self._patience_s)
-        _join([loan.thread for loan, _ in made], self._patience_s)
+        for _, entry in made:
+            threading.Thread(target=self._destroy_blindly, args=(entry,), name="fleet-force", daemon=True).start()
+        _wait([loan for loan, _ in made], self._patience_s)
         for loan, entry in made:
-            if loan.thread.is_alive():
+            if not loan.done.is_set():
                 loan.leak = (
                     f"machine {entry} may still be there: the provider has been busy with it for more than "
                     f"{self._patience_s:g} s. {self._still_journalled(entry)}"
@@ -308,7 +310,7 @@ class Fleet:
         )
 
 
-def _join(threads: Sequence[threading.Thread], patience_s: float) -> None:
+def _wait(loans: Sequence[_Loan], patience_s: float) -> None:
     deadline = time.monotonic() + patience_s
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+    for loan in loans:
+        loan.done.wait(max(0.0, deadline - time.monotonic()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,11 +33,14 @@ class Program:
             command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
+        self.heard: dict[str, Any] = {}
+
     def hear(self) -> dict[str, Any]:
         assert self.process.stdout
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]
         heard: dict[str, Any] = json.loads(line)
+        self.heard |= heard
         return heard
 
     def tell(self) -> None:
@@ -61,6 +65,8 @@ def start() -> Iterator[Callable[..., Program]]:
     for program in programs:
         program.process.kill()
         program.process.communicate()
+        if "address" in program.heard:
+            shutil.rmtree(Path(program.heard["address"]).parent, ignore_errors=True)
 
 
 def borrow_in_thread(endpoint: Endpoint, size: MachineSize = SMALL) -> tuple[threading.Thread, list[Lease | Exception]]:
@@ -321,7 +327,7 @@ def test_close_ends_waiting_and_working_alike_and_may_be_repeated(
     assert len(provider.calls("create")) == 1
     assert nothing_left(provider, journal)
     assert not Path(endpoint.address).parent.exists()
-    assert not [each.name for each in threading.enumerate() if each.name.startswith("fleet-")]
+    wait_until(lambda: not [each.name for each in threading.enumerate() if each.name.startswith("fleet-")])
 
 
 def test_close_that_was_never_opened_is_fine(fleet: Fleet) -> None:
@@ -417,6 +423,23 @@ def test_the_next_session_sweeps_what_a_killed_controller_left(
     assert line.endswith(" by run run-7): that run died without destroying it")
     assert nothing_left(provider, journal)
     assert fleet.sweep() == []
+
+
+def test_a_sweep_removes_the_socket_of_a_killed_controller_and_no_other(
+    fleet: Fleet, fleets: Fleets, provider: ScriptedProvider, journal: Path, start: Callable[..., Program]
+) -> None:
+    session = start("controller", provider.folder, journal, "run-7")
+    dead = Path(session.hear()["address"]).parent
+    session.hear()
+    alive = Path(fleets().open().address).parent
+    session.end(signal.SIGKILL)
+    fleet.sweep()
+    assert dead.exists()  # too young: it might not listen yet
+    for folder in (dead, alive):
+        os.utime(folder, (0, 0))
+    fleet.sweep()
+    assert not dead.exists()
+    assert alive.exists()
 
 
 def test_two_sessions_that_sweep_at_once_destroy_each_machine_once(
