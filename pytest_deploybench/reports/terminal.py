@@ -31,7 +31,7 @@ def render(run: RunRecord, width: int, color: bool) -> str:
     # rich is imported by who reads a report, not by every pytest run.
     from rich.console import Console
 
-    # Every setting is given and the environment is left out: the text depends on the arguments alone.
+    # Every setting is given, so that nothing is taken from the environment.
     console = Console(
         width=max(width, _NARROWEST),
         force_terminal=color,
@@ -41,7 +41,6 @@ def render(run: RunRecord, width: int, color: bool) -> str:
         emoji=False,
         highlight=False,
         legacy_windows=False,
-        _environ={},
     )
     with console.capture() as captured:
         for part in _parts(summarise(run), console.width):

@@ -92,6 +92,12 @@ def test_an_invalid_trial_says_what_to_do(fault: Fault | None, outcome: Outcome,
     assert of(record).failed == ()
 
 
+def test_the_last_try_decides_what_to_do() -> None:
+    tries = (Try(1, "m-1", 3.0, Fault.TASK, "e"), Try(2, "m-2", 3.0, Fault.MODEL_API, "e"))
+    (case,) = of(replace(trial("a", INVALID, "x"), tries=tries)).invalid
+    assert "quota" in case.remedy
+
+
 def test_times_are_summed_without_waiting_for_machines() -> None:
     found = of(trial("a"), trial("b"))
     assert found.trials == 2

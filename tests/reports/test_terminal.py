@@ -76,6 +76,11 @@ def test_no_line_is_too_wide(record: RunRecord, width: int, color: bool) -> None
     assert "…" not in text
 
 
+def test_a_narrow_terminal_keeps_names_readable_and_leaves_out_machine_time() -> None:
+    assert " 1 h 00 min\n" in render(run(*FIVE), 80, False)
+    assert re.search(r"^reference +3/4 +75 % +30-95 % +1 +60 %$", render(run(*FIVE), 79, False), re.M)
+
+
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_every_contestant_is_named_in_full(width: int) -> None:
     text = render(many(), width, False)
