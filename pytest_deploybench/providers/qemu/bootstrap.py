@@ -61,7 +61,7 @@ FAILURES = (
 )
 """Words in the last lines of a failed build, and what to do about it. The first row that fits counts."""
 
-_LAST_LINES = 60
+_LAST_LINES, _QUOTED_LINES = 60, 15
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,7 @@ def _run(command: Sequence[str], descriptor: int, progress: Progress) -> None:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
+        cwd="/",  # the build's mapped user may not enter the folder of the user who builds
         env={**os.environ, "PATH": search_path(), "LC_ALL": "C.UTF-8"},
         pass_fds=[descriptor],
     ) as process:
@@ -178,9 +179,9 @@ def _run(command: Sequence[str], descriptor: int, progress: Progress) -> None:
             process.terminate()
             raise
     if process.returncode != 0:
-        advice = remedy(last) or "The last lines above the failure may tell more; the build can be tried again"
-        said = "\n".join(line for line in last if line.startswith(("E:", "W:", "Err:")) or "rror" in line)
-        raise InfraError(f"building the machine image failed. {advice}. mmdebstrap said:\n{said or chr(10).join(last)}")
+        advice = remedy(last) or "Its last words may tell why; a build can be tried again at any time"
+        said = "\n".join(f"    {line}" for line in list(last)[-_QUOTED_LINES:])
+        raise InfraError(f"building the machine image failed. {advice}.\n{said}")
 
 
 def _follow(lines: Iterable[str], last: deque[str], started: float, progress: Progress) -> None:
