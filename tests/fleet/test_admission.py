@@ -132,10 +132,17 @@ def test_who_gives_up_makes_room_for_the_next() -> None:
 def test_capacity_is_read_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "_RECHECK_S", 0.01)
     now = [Capacity(memory_gb=1)]
-    queue = Admission(lambda: now[0], None)
+    reads = threading.Semaphore(0)
+
+    def read() -> Capacity:
+        reads.release()
+        return now[0]
+
+    queue = Admission(read, None)
     assert Waiting(queue, 1).outcome()
     second = Waiting(queue, 1)
-    assert second.noticed.wait(PATIENCE_S)
+    for _ in range(3):
+        assert reads.acquire(timeout=PATIENCE_S)
     now[0] = Capacity(memory_gb=2)
     assert second.outcome()
     assert second.notices == ["1 of 1 GB of memory in use"]

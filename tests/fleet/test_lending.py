@@ -25,6 +25,8 @@ from pytest_deploybench.model import MachineSize, MachineState
 from tests.fleet.conftest import SMALL, Fleets
 from tests.support.scripted_provider import PATIENCE_S, ScriptedProvider
 
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+
 
 def call(endpoint: Endpoint) -> Any:
     return mp.Client(endpoint.address, "AF_UNIX", endpoint.authkey.encode())
@@ -99,7 +101,7 @@ def _impostor(listener: mp.Listener) -> None:
         b'{"verb": "format the disk"}',
         b'{"verb": "borrow", "size": 7}',
         pickle.dumps({"verb": "refusal"}),
-        b" " * 1_000_000,
+        b" " * 1_000_000 + b'{"verb": "refusal", "size": {"cpus": 1, "memory_gb": 1, "disk_gb": 1}}',
     ],
     ids=["empty", "text", "list", "verb", "size", "pickle", "huge"],
 )
@@ -132,13 +134,13 @@ def test_refusal_is_the_providers_own_sentence(fleets: Fleets, tmp_path: Path) -
     assert client.refusal(MachineSize(1, 1.0, 5, "nvidia-tesla-t4")) == "this host has no GPU"
 
 
-def test_state_is_what_the_provider_sees_and_lost_for_strangers(fleet: Fleet, provider: ScriptedProvider) -> None:
-    with FleetClient(fleet.open()) as client:
+def test_state_is_what_the_provider_sees_and_lost_for_strangers(fleets: Fleets, provider: ScriptedProvider) -> None:
+    with FleetClient(fleets().open()) as client, FleetClient(fleets().open()) as stranger:
         lease = client.borrow(SMALL, lifetime_s=60, purpose="")
         assert client.state(lease.machine_id) is MachineState.RUNNING
+        assert stranger.state(lease.machine_id) is MachineState.LOST
         provider.kill(lease.machine_id)
         assert client.state(lease.machine_id) is MachineState.LOST
-        assert client.state("db-ffffffff") is MachineState.LOST
 
 
 @pytest.mark.parametrize("error", [InfraError("a"), MissingToolError("b: install it"), UsageError("c")])
@@ -149,11 +151,11 @@ def test_an_error_keeps_its_class_fault_and_words(error: errors.DeployBenchError
 
 
 def test_an_error_of_a_foreign_class_travels_as_the_nearest_known() -> None:
-    class QuotaError(InfraError):
+    class QuotaToolError(MissingToolError):
         pass
 
-    with pytest.raises(InfraError, match="no quota"):
-        Answer.of(QuotaError("no quota")).checked()
+    with pytest.raises(MissingToolError, match=r"^no quota$"):
+        Answer.of(QuotaToolError("no quota")).checked()
     with pytest.raises(InfraError, match=r"unexpected error .* ZeroDivisionError.*test_lending.py:\d+: oops"):
         Answer.of(_raised(ZeroDivisionError("oops"))).checked()
 
