@@ -24,7 +24,7 @@ import paramiko
 from pytest_deploybench.ports import Sink
 from pytest_deploybench.transport.connection import BROKEN, Connection
 
-KILL_TIMEOUT_S = 60.0
+KILL_TIMEOUT_S = 120.0
 QUIET_S = 1.0
 """How long output may pause after a command's end before nothing more is expected of it."""
 DRAIN_S = 5.0
@@ -41,23 +41,22 @@ _KILL = r"""
 sid=$(ps -eo sid=,args= | awk '/{pattern}/ {{ print $1; exit }}')
 [ -n "$sid" ] || exit 0
 doomed() {{
-    ps -eo pid=,ppid=,sid= | awk -v sid="$sid" '
-        {{ parent[$1] = $2; if ($3 == sid) doomed[$1] }}
+    ps -eo pid=,ppid=,sid=,stat= | awk -v sid="$sid" -v found="$all" '
+        BEGIN {{ split(found, list); for (i in list) before[list[i]] }}
+        $4 !~ /^Z/ {{ parent[$1] = $2; if ($3 == sid || $1 in before) doomed[$1] }}
         END {{
             do {{
                 grown = 0
                 for (pid in parent) if (!(pid in doomed) && (parent[pid] in doomed)) {{ doomed[pid]; grown = 1 }}
             }} while (grown)
-            for (pid in doomed) print pid
+            for (pid in doomed) printf "%s ", pid
         }}'
 }}
-for signal in TERM KILL KILL; do
-    all="$all $(doomed)"
+for signal in TERM 0 0 0 0 KILL 0 0 KILL 0 0 KILL 0 0; do
+    all=$(doomed)
+    [ -n "$all" ] || exit 0
     kill -$signal $all 2>/dev/null
-    for pause in 1 2 3 4 5 6 7 8 9 10; do
-        ps -o stat= -p "$(echo $all | tr ' ' ,)" | grep -q '^[^Z]' || exit 0
-        sleep 0.2
-    done
+    sleep 0.3
 done
 exit 1
 """

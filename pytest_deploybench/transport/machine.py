@@ -43,7 +43,7 @@ mv -fT -- "$part" {path}
 
 # dd opens without following a link or waiting for a writer, so that a path swapped after the test does no harm.
 _GET = """
-[ -f {path} ] && [ ! -L {path} ] && exec dd if={path} iflag=nofollow,nonblock bs=65536 status=none
+[ -f {path} ] && exec dd if={path} iflag=nofollow,nonblock bs=65536 status=none
 """
 
 
@@ -205,11 +205,13 @@ class SshMachine:
             daemon_threads = True
 
         with Server(("127.0.0.1", 0), Relay) as server:
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+            serving = threading.Thread(target=server.serve_forever, args=(0.05,), name="ssh-forward", daemon=True)
+            serving.start()
             try:
                 yield server.server_address[1]
             finally:
                 server.shutdown()
+                serving.join()
 
 
 class _TooLargeError(Exception):

@@ -68,12 +68,14 @@ def test_a_port_where_something_else_answers(sshd: Sshd) -> None:
 
 def test_waiting_lasts_until_the_machine_answers(tmp_path: Path) -> None:
     sshd = prepared_sshd(tmp_path)
-    threading.Timer(0.5, sshd.start).start()
+    start = threading.Timer(0.5, sshd.start)
+    start.start()
     try:
         with SshMachine(sshd.lease) as machine:
             machine.wait_ready(LONG)
             assert machine.run("echo here", timeout_s=LONG).stdout == b"here\n"
     finally:
+        start.join()
         sshd.stop()
 
 

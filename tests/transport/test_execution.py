@@ -10,7 +10,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from pytest_deploybench.transport import SshMachine
+from pytest_deploybench.transport import SshMachine, execution
 from tests.support.sshd import Sshd
 
 LONG = 60.0
@@ -120,11 +120,15 @@ def test_a_command_that_closes_its_outputs_is_waited_for(machine: SshMachine) ->
 
 
 @pytest.mark.parametrize("redirection", ["", ">/dev/null 2>&1"])
-def test_a_process_left_in_the_background_neither_delays_nor_dies(machine: SshMachine, redirection: str) -> None:
+def test_a_process_left_in_the_background_neither_delays_nor_dies(
+    machine: SshMachine, redirection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "DRAIN_S", LONG)
     done = machine.run(f"nohup sleep 600 {redirection} & echo $!", timeout_s=LONG)
     pid = int(done.stdout)
     try:
         assert (done.exit_status, done.timed_out) == (0, False)
+        assert done.seconds < LONG
         assert alive(pid)
     finally:
         os.kill(pid, signal.SIGKILL)

@@ -85,7 +85,7 @@ def test_only_regular_files_are_fetched(machine: SshMachine, there: Path, here: 
 
 
 def test_a_path_swapped_after_the_look_is_still_not_followed(machine: SshMachine, there: Path, here: Path) -> None:
-    # `test` is asked first; a guest whose `[` lies must not make us follow a link or wait for a writer.
+    # A guest whose `[` lies stands for one that swaps the path: no link is followed, and no writer is waited for.
     there.mkdir()
     (there / "secret").write_text("not asked for")
     (there / "link").symlink_to(there / "secret")
@@ -170,6 +170,7 @@ def test_a_forwarded_port_leads_into_the_machine(machine: SshMachine) -> None:
                     client.shutdown(socket.SHUT_WR)
                     assert read_all(client) == b"HELLO" * 100_000
         service.shutdown()
+        assert "ssh-forward" not in {thread.name for thread in threading.enumerate()}
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=LONG)
 
