@@ -1,11 +1,18 @@
-"""The `qemu` provider: local virtual machines, restored from a saved state, one keeper process each."""
+"""The `qemu` provider: local virtual machines, restored from a saved state.
+
+- A machine is a folder, a keeper process, and what the keeper started; nothing else. Its id names the folder.
+- The keeper ends it when its lifetime is over, when this process ends in whatever way, or when it is told to.
+- `destroy` works from any process, in any state of the machine, and only returns once nothing is left.
+- Private keys of machines exist in memory only.
+"""
 
 from __future__ import annotations
 
-import os
+import shutil
 import threading
 from pathlib import Path
 
+from pytest_deploybench.errors import InfraError, MissingToolError
 from pytest_deploybench.model import (
     Address,
     Capacity,
@@ -19,31 +26,77 @@ from pytest_deploybench.model import (
 from pytest_deploybench.ports import Progress
 from pytest_deploybench.providers.qemu import acceleration, guest, identity, image, kept, network, template
 from pytest_deploybench.providers.qemu.guest import Guest, Hardware
+from pytest_deploybench.providers.qemu.image import Image
 from pytest_deploybench.providers.qemu.template import Template
 
+TOOLS = {acceleration.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "passt": "passt"}
+"""Programs that a machine needs, and the Debian package of each."""
+CPU_OVERCOMMIT = 2
+"""Machines mostly wait for the network or run one job, so twice the host's cores may be promised."""
+MEMORY_RESERVE_GB = 1.0
+"""Left to the host and to the processes that drive the machines."""
 _SSH_WITHIN_S = 120.0
+_KILLED_BY_SIGNAL = b"terminating on signal"
 
 
 class QemuProvider:
     """Makes machines on this host."""
 
-    def __init__(self, options: ProviderOptions, progress: Progress) -> None:
+    def __init__(
+        self, options: ProviderOptions, progress: Progress, *, cache: Path | None = None, machines: Path | None = None
+    ) -> None:
         from platformdirs import user_cache_path, user_state_path
 
         self._options, self._progress = options, progress
-        self._cache = user_cache_path("pytest-deploybench")
-        self._machines = user_state_path("pytest-deploybench") / "qemu"
+        self._cache = cache or user_cache_path("pytest-deploybench")
+        self._machines = machines or user_state_path("pytest-deploybench") / "qemu"
         self._guests: dict[str, Guest] = {}
         self._templates: dict[MachineSize, tuple[Hardware, Template]] = {}
-        self._lock = threading.Lock()
+        self._making_templates = threading.Lock()
+
+    @property
+    def capacity(self) -> Capacity:
+        """CPUs by number, memory as it is free right now; machines without limit."""
+        import psutil
+
+        free_gb = psutil.virtual_memory().available / 2**30
+        return Capacity(cpus=CPU_OVERCOMMIT * _host_cpus(), memory_gb=max(0.0, free_gb - MEMORY_RESERVE_GB))
+
+    def refusal(self, size: MachineSize) -> str | None:
+        """Whether such a machine can ever run here, judged by numbers alone."""
+        import psutil
+
+        if size.accelerator:
+            return f"needs an NVIDIA GPU ({size.accelerator}), local QEMU has none"
+        memory_gb = psutil.virtual_memory().total / 2**30 - MEMORY_RESERVE_GB
+        disk_gb = shutil.disk_usage(_existing(self._machines)).free / 2**30
+        shortages = (
+            ("CPUs", size.cpus, _host_cpus()),
+            ("GB of memory", size.memory_gb, memory_gb),
+            ("GB of disk", size.disk_gb, disk_gb),
+        )
+        for what, wanted, there in shortages:
+            if wanted > there:
+                return f"needs {wanted:g} {what}, this host can give a machine {there:.4g}"
+        return None
 
     def create(self, request: MachineRequest) -> Lease:
+        """A machine that answers over SSH. The first of its size boots once, which takes longer.
+
+        Raises:
+            MissingToolError: QEMU or passt is not installed.
+            InfraError: it could not be made; nothing of it is left.
+        """
+        _check_tools()
         hardware, saved = self._template(request.size)
         who = identity.fresh(request.machine_id)
-        lifetime_s = request.lifetime_s * saved.speed_factor
-        folder = self._machines / request.machine_id
         machine = template.awaken(
-            saved, hardware, folder, lambda: identity.script(who), lifetime_s=lifetime_s, purpose=request.purpose
+            saved,
+            hardware,
+            self._folder(request.machine_id),
+            lambda: identity.script(who),
+            lifetime_s=request.lifetime_s * saved.speed_factor,
+            purpose=request.purpose,
         )
         try:
             machine.await_ssh(_SSH_WITHIN_S)
@@ -53,23 +106,84 @@ class QemuProvider:
         machine.close()
         self._guests[request.machine_id] = machine
         address = Address(network.LOOPBACK, machine.ssh_port, identity.USER, who.login_key.private, who.host_key.public)
-        return Lease(request.machine_id, address, self._facts(hardware, saved))
+        facts = MachineFacts(
+            provider="qemu",
+            image=hardware.image.digest,
+            acceleration=hardware.acceleration.name,
+            speed_factor=saved.speed_factor,
+            note=hardware.acceleration.reason,
+        )
+        return Lease(request.machine_id, address, facts)
 
     def destroy(self, machine_id: str) -> None:
+        """End the machine and everything of it.
+
+        Raises:
+            InfraError: something is still there, and what.
+        """
         machine = self._guests.pop(machine_id, None)
         if machine is not None:
-            machine.keeper.let_go()
-        kept.end(self._machines / machine_id)
+            machine.end()
+        kept.end(self._folder(machine_id))
+
+    def state(self, machine_id: str) -> MachineState:
+        """Running, switched off by its guest, or lost for any other reason."""
+        folder = self._folder(machine_id)
+        ended = kept.exit_of(folder)
+        if ended is None:
+            return MachineState.RUNNING if kept.runs(folder) else MachineState.LOST
+        by_itself = ended.command == guest.MAIN_COMMAND and ended.status == 0
+        log = folder / guest.QEMU_LOG
+        if by_itself and log.exists() and _KILLED_BY_SIGNAL not in log.read_bytes():
+            return MachineState.POWERED_OFF
+        return MachineState.LOST
+
+    def _folder(self, machine_id: str) -> Path:
+        if not machine_id or Path(machine_id).name != machine_id:
+            raise InfraError(f"{machine_id!r} is no machine id: it must be usable as the name of a folder")
+        return self._machines / machine_id
 
     def _template(self, size: MachineSize) -> tuple[Hardware, Template]:
-        with self._lock:
+        """One at a time: a template takes the whole host to boot, and the others of its size wait for it anyway."""
+        with self._making_templates:
             if size not in self._templates:
-                base = image.build(self._cache, self._progress)
-                hardware = Hardware(base, size, acceleration.probe(self._cache, self._progress))
-                self._templates[size] = hardware, template.ensure(hardware, self._cache, self._machines, self._progress)
+                self._templates[size] = self._prepare(size)
             return self._templates[size]
 
-    @staticmethod
-    def _facts(hardware: Hardware, saved: Template) -> MachineFacts:
-        accel = hardware.acceleration
-        return MachineFacts("qemu", hardware.image.digest, accel.name, saved.speed_factor, accel.reason)
+    def _prepare(self, size: MachineSize) -> tuple[Hardware, Template]:
+        base, found = self._image(), acceleration.probe(self._cache, self._progress)
+        hardware = Hardware(base, size, found)
+        try:
+            return hardware, template.ensure(hardware, self._cache, self._machines, self._progress)
+        except InfraError as error:
+            if found.name == "tcg":
+                raise
+            hardware = Hardware(base, size, acceleration.tcg(f"the machine did not boot under KVM: {error}"))
+            return hardware, template.ensure(hardware, self._cache, self._machines, self._progress)
+
+    def _image(self) -> Image:
+        if self._options.image is None:
+            return image.build(self._cache, self._progress)
+        return image.from_cloud_image(Path(self._options.image).expanduser(), self._cache, self._progress)
+
+
+def _check_tools() -> None:
+    missing = {program: package for program, package in TOOLS.items() if shutil.which(program) is None}
+    if missing:
+        raise MissingToolError(
+            f"not installed: {', '.join(missing)}. Run `deploybench doctor --fix`, or install the Debian "
+            f"package{'s' if len(missing) > 1 else ''} {' '.join(missing.values())}"
+        )
+
+
+def _host_cpus() -> int:
+    import psutil
+
+    return psutil.cpu_count() or 1
+
+
+def _existing(path: Path) -> Path:
+    """The nearest folder that is there: where a machine's disk would be made."""
+    while not path.exists():
+        path = path.parent
+    return path

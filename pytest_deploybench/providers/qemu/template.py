@@ -121,8 +121,7 @@ def _key(hardware: Hardware) -> str:
         "recipe": _RECIPE,
         "image": hardware.image.digest,
         "size": asdict(hardware.size),
-        "acceleration": hardware.acceleration.args,
-        "host": acceleration.host_fingerprint(),
+        "host": acceleration.fingerprint(hardware.acceleration),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
