@@ -158,7 +158,8 @@ def votes(model: dict[str, Any], train: Floats, train_labels: Ints, test: Floats
         first = kernel @ weights > rho
         ballots[first, i] += 1
         ballots[~first, j] += 1
-    return labels[ballots.argmax(1)]
+    winners: Ints = labels[ballots.argmax(1)]
+    return winners
 
 
 def ridge_accuracy(problem: Problem) -> float:

@@ -3,11 +3,12 @@
 import ctypes
 import json
 from pathlib import Path
+from typing import Any
 
-from libsvm import svm, svmutil
+from libsvm import svm, svmutil  # type: ignore[import-not-found]  # the deployment's, on the machine
 
 
-def train(problem):
+def train(problem: "dict[str, Any]") -> "tuple[Any, dict[str, Any]]":
     """One C-SVC model in the words of the paper: support vectors, coefficients, rho."""
     model = svmutil.svm_train(problem["y"], problem["x"], problem["options"])
     pairs = model.get_nr_class() * (model.get_nr_class() - 1) // 2
@@ -19,9 +20,9 @@ def train(problem):
     }
 
 
-def library():
+def library() -> "dict[str, Any]":
     """Where svm_train lies in this process, by the kernel's own map, and which version it says it is."""
-    address = ctypes.cast(svm.libsvm.svm_train, ctypes.c_void_p).value
+    address = ctypes.cast(svm.libsvm.svm_train, ctypes.c_void_p).value or 0
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, *rest = line.split(maxsplit=5)
         low, high = (int(end, 16) for end in span.split("-"))
