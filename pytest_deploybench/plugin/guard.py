@@ -32,7 +32,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     except MachineLostError as error:
         if diary.machine_id is None or _lost(item.config, diary.machine_id):
             raise
-        pytest.fail(f"the agent left a machine that breaks off while it is checked: {error}", pytrace=False)
+        message = f"the agent left a machine that breaks off while it is checked: {error}"
+        raise pytest.fail.Exception(message, pytrace=False) from None
 
 
 def _lost(config: pytest.Config, machine_id: str) -> bool:

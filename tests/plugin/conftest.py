@@ -60,6 +60,8 @@ class Project:
 
     pytester: pytest.Pytester
     provider: scripted_provider.ScriptedProvider
+    home: Path
+    """Where this user's state and caches are."""
 
     @property
     def path(self) -> Path:
@@ -109,4 +111,4 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     pytester.makeini("[pytest]\naddopts = --strict-markers\n")
     pytester.makeconftest(STAND_IN)
-    return Project(pytester, scripted_provider.ScriptedProvider(folder=machines))
+    return Project(pytester, scripted_provider.ScriptedProvider(folder=machines), home)
