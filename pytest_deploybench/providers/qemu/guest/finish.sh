@@ -6,7 +6,7 @@ rm -f "$1/usr/sbin/policy-rc.d" "$1/etc/apt/apt.conf.d/00mmdebstrap"
 if [ -e "$1/sbin/start-stop-daemon.REAL" ]; then
     mv "$1/sbin/start-stop-daemon.REAL" "$1/sbin/start-stop-daemon"
 fi
-rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/* "$1"/tmp/* "$1"/var/lib/dbus/machine-id
+rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/tmp/* "$1"/var/lib/dbus/machine-id
 find "$1/var/log" -type f -delete
 : >"$1/etc/machine-id"
 
