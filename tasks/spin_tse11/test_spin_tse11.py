@@ -72,13 +72,13 @@ def draw(seed: int) -> SpinChallenge:
 def test_spin_was_built_from_the_given_source(server: Host, agent_run: AgentRun) -> None:
     """The `spin` on the agent's PATH is an ELF program of no package, newer than the hand-over, with its symbols."""
     path = evidence.program(server, "spin")
-    owner = evidence.package_owner(server, path)
     assert path, "expected a command `spin` on PATH after env.sh, there is none"
+    owner = evidence.package_owner(server, path)
     assert owner is None, f"spin should be built here, but {path} is of the package {owner}"
     assert evidence.changed_after_handover(server, path, agent_run), (
         f"{path} is older than the hand-over: not built here"
     )
-    missing = SYMBOLS - evidence.dynamic_symbols(server, path)
+    missing = SYMBOLS - evidence.symbols(server, path)
     assert not missing, (
         f"expected {path} to be Spin as an unstripped ELF program, it lacks the functions {sorted(missing)}"
     )
@@ -119,8 +119,8 @@ def test_errors_are_reported_where_there_are_any(experiment: Experiment) -> None
     """The model whose assertions hold has no error; the one with a reachable violation has at least one."""
     sound = oracle.whole_number(experiment.json("sound/result.json"), "errors")
     broken = oracle.whole_number(experiment.json("broken/result.json"), "errors")
-    assert sound == 0, f"no assertion of sound.pml can fail, yet {sound} errors were reported; see sound/pan.txt"
-    assert broken >= 1, "an assertion of broken.pml can fail, yet no error was reported; see broken/pan.txt"
+    assert sound == 0, f"expected no error in sound.pml, whose assertions hold, got {sound}; see sound/pan.txt"
+    assert broken >= 1, f"expected an error in broken.pml, whose assertion can fail, got {broken}; see broken/pan.txt"
 
 
 def test_the_error_trail_ends_in_the_violating_state(experiment: Experiment, challenge: SpinChallenge) -> None:
@@ -140,7 +140,7 @@ def test_each_member_reaches_a_part_of_the_targets(experiment: Experiment, chall
         )
         assert reached, f"swarm/{seed}.txt: expected this member to reach some target, it reached none"
         wrong = sorted(reached - challenge.within_reach)
-        assert not wrong, f"swarm/{seed}.txt: targets {wrong} cannot be reached, yet they were"
+        assert not wrong, f"swarm/{seed}.txt: expected only targets within reach, got {wrong} too"
 
 
 def test_the_swarm_covers_more_than_its_best_member(experiment: Experiment, challenge: SpinChallenge) -> None:
