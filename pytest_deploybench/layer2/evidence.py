@@ -14,9 +14,6 @@ from pytest_deploybench.model import AgentRun
 if TYPE_CHECKING:
     from testinfra.host import Host
 
-AGENT_HOME = "/home/agent"
-
-
 def program(server: Host, name: str) -> str:
     """Real path of a command as the experiment finds it, after the agent's `env.sh`; empty when there is none."""
     return _output(
@@ -33,8 +30,9 @@ def resolve(server: Host, path: str) -> str:
 
 def package_owner(server: Host, path: str) -> str | None:
     """Debian package that a file belongs to, None for a file that no package brought."""
-    found = server.run("dpkg -S %s", resolve(server, path) or path)
-    return str(found.stdout).partition(":")[0] or None if found.rc == 0 else None
+    real = resolve(server, path) or path
+    # dpkg knows a file by the path in its package, which may lack the /usr to which /bin and /lib are linked.
+    return _output(server, "dpkg -S %s %s", real, real.removeprefix("/usr")).partition(":")[0] or None
 
 
 def changed_after_handover(server: Host, path: str, agent_run: AgentRun) -> bool:
@@ -43,8 +41,8 @@ def changed_after_handover(server: Host, path: str, agent_run: AgentRun) -> bool
     return changed.isdigit() and int(changed) > int(agent_run.started_at)
 
 
-def dynamic_symbols(server: Host, path: str) -> frozenset[str]:
-    """Names that an ELF file exports or imports, read on the host from the file's bytes.
+def symbols(server: Host, path: str) -> frozenset[str]:
+    """Names in the string tables of an ELF file: what it exports and imports and, unless stripped, its own functions.
 
     Empty when it is no ELF file. Reading here and not by `nm` there needs no tool on the machine and trusts none.
     """

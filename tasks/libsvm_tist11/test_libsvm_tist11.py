@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import libsvm_oracle as oracle
 import numpy as np
 from testinfra.host import Host
 
 from pytest_deploybench.layer2 import Challenge, Experiment, evidence
 from pytest_deploybench.model import AgentRun
+from tasks.libsvm_tist11 import libsvm_oracle as oracle
 
 VERSION = 335
 """`libsvm_version` as svm.cpp 3.35 compiles it in."""
@@ -48,7 +48,7 @@ def test_the_library_was_built_from_the_given_source(server: Host, agent_run: Ag
     owner = evidence.package_owner(server, path)
     assert owner is None, f"svm_train should come from a library built here, but {path} is of the package {owner}"
     assert evidence.changed_after_handover(server, path, agent_run), f"{path} is older than the hand-over"
-    assert "svm_train" in evidence.dynamic_symbols(server, path), f"{path} does not define svm_train"
+    assert "svm_train" in evidence.symbols(server, path), f"{path} does not define svm_train"
     assert library["version"] == VERSION, f"expected LIBSVM {VERSION}, {path} says {library['version']}"
 
 

@@ -10,11 +10,11 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-import word2vec_oracle as oracle
 from testinfra.host import Host
 
 from pytest_deploybench.layer2 import Challenge, Experiment, evidence
 from pytest_deploybench.model import AgentRun
+from tasks.word2vec_nips13 import word2vec_oracle as oracle
 
 PURITY = 0.9
 """Sixty draws gave 1.0 each; untrained vectors get 0.06 to 0.10, as chance does."""

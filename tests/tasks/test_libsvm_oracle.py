@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,8 @@ import numpy as np
 import pytest
 
 from pytest_deploybench.layer2 import Experiment
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tasks" / "libsvm_tist11"))
-
-import libsvm_oracle as oracle
-import test_libsvm_tist11 as task
+from tasks.libsvm_tist11 import libsvm_oracle as oracle
+from tasks.libsvm_tist11 import test_libsvm_tist11 as task
 
 TWO_POINTS = np.array([[0.0], [1.0]])
 """With opposite labels the optimum has alpha = min(C, 1 / (1 - k)) twice, k the kernel between them, and rho = 0."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,8 @@ import numpy as np
 import pytest
 
 from pytest_deploybench.layer2 import Experiment
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tasks" / "word2vec_nips13"))
-
-import test_word2vec_nips13 as task
-import word2vec_oracle as oracle
+from tasks.word2vec_nips13 import test_word2vec_nips13 as task
+from tasks.word2vec_nips13 import word2vec_oracle as oracle
 
 
 def left(folder: Path, report: dict[str, Any] | None = None, vectors: str | None = None) -> Experiment:
