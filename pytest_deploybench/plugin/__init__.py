@@ -1,11 +1,12 @@
 """The pytest plugin: the only package that imports pytest.
 
-    options      the command line                    lineup       who competes, and the ids of their trials
-    settings     the options as one value            collection   task folder -> checks, once for each trial
-    layer1_checks  the checks that all tasks share   fixtures     task, machine, agent_run, server, experiment, ...
-    scheduling   one trial = one worker under -n     machines     the fleet's life within the session
-    recording    reports -> record.json, run.json    folding      the pure part of it
-    output       header, summary, table of tasks
+    options     the command line                 settings       the options as one value
+    lineup      who competes; ids of trials      session        which room takes part in which process
+    collection  task folder -> checks            layer1_checks  the checks that all tasks share
+    fixtures    task, machine, experiment, ...   guard          the time limit of each check
+    scheduling  one trial, one worker            machines       the fleet's life within the session
+    recording   reports -> records               folding        the pure part of it
+    output      header, progress, summary        listing        the table of tasks
 
 This file is the door. Every pytest run on this Python passes it, most of them in projects without a task, so it imports
 pytest only, and a room is entered when somebody is named to deploy (`pytest_configure`) or a task is collected.

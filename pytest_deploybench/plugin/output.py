@@ -43,6 +43,7 @@ class Output:
     """Header and summary of a session in which somebody was named to deploy."""
 
     def __init__(self, config: pytest.Config, recorder: Recorder, machines: Machines) -> None:
+        self._config = config
         self._settings = settings.required(config)
         self._recorder = recorder
         self._machines = machines
@@ -55,15 +56,15 @@ class Output:
         ]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        for line in (*self._machines.swept, *self._machines.leaks):
-            terminalreporter.write_line(f"deploybench: {line}", yellow=True)
+        for leak in self._machines.leaks:
+            terminalreporter.write_line(f"deploybench: {leak}", red=True)
         run = self._recorder.run
         if run is None:
             return
-        from pytest_deploybench.reports import terminal
+        from pytest_deploybench.reports.terminal import render
 
-        writer = terminalreporter._tw
-        terminalreporter.section("deploybench", sep="=")
-        terminalreporter.write_line(terminal.render(run, writer.fullwidth, writer.hasmarkup).rstrip("\n"))
+        writer = self._config.get_terminal_writer()
+        terminalreporter.section("deploybench")
+        terminalreporter.write_line(render(run, writer.fullwidth, writer.hasmarkup).rstrip("\n"))
         terminalreporter.write_line(f"records: {self._settings.json_path}")
         terminalreporter.write_line(f"evidence: {self._settings.run_dir}")

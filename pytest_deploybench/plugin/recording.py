@@ -81,6 +81,9 @@ class Reporter:
         report = yield
         module, key = item.getparent(TaskModule), key_of(item)
         if module and key:
+            if call.excinfo and isinstance(call.excinfo.value, DeployBenchError):
+                # Our errors say all that is needed, and a broken fixture would show its traceback at each check.
+                report.longrepr = f"{call.excinfo.typename}: {call.excinfo.value}"
             fault = _fault(call)
             if fault and report.when == "call":
                 # pytest's one way to say that something else than the check broke is a failure outside of its call.
@@ -137,17 +140,12 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        key = self._settings.lineup.key(nodeid, self._config.rootpath)
-        if key and key not in self._open and key not in self.records:
-            subject = self._subject(key, nodeid)
-            if subject:
-                self._open[key] = _Open(subject)
+        self._trial(nodeid)
 
     @pytest.hookimpl(tryfirst=True)  # before anybody writes the report's properties down
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        key = self._settings.lineup.key(report.nodeid, self._config.rootpath)
-        trial = self._open.get(key) if key else None
-        if key is None or trial is None:
+        trial = self._trial(report.nodeid)
+        if trial is None:
             return
         crashed = report.when not in ("setup", "call", "teardown")
         trial.crashed |= crashed
@@ -157,7 +155,7 @@ class Recorder:
         if crashed or report.when == "teardown":
             trial.over.add(report.nodeid)
         if trial.complete:
-            record = self._record(key)
+            record = self._record(trial.subject.key)
             report.user_properties += [("verdict", record.verdict.value)]
             report.user_properties += [(f"duration_{name}", value) for name, value in record.durations.items()]
 
@@ -171,13 +169,19 @@ class Recorder:
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = exit_status(self.run)
 
-    def _subject(self, key: TrialKey, nodeid: str) -> Subject | None:
-        folder = (self._config.rootpath / nodeid.partition("::")[0]).parent
-        try:
-            task, digest = _task(folder)
-        except TaskFileError:
-            return None  # a module that is only named like a task's
-        return Subject(key, task, digest, self._settings.run_seed, _now())
+    def _trial(self, nodeid: str) -> _Open | None:
+        """The trial that a check belongs to and that is not recorded yet."""
+        key = self._settings.lineup.key(nodeid, self._config.rootpath)
+        if key is None or key in self.records:
+            return None
+        if key not in self._open:
+            folder = (self._config.rootpath / nodeid.partition("::")[0]).parent
+            try:
+                task, digest = _task(folder)
+            except TaskFileError:
+                return None  # a module that is only named like a task's
+            self._open[key] = _Open(Subject(key, task, digest, self._settings.run_seed, _now()))
+        return self._open[key]
 
     def _phase(self, report: pytest.TestReport, cargo: Cargo | None, crashed: bool) -> Phase:
         name = self._settings.lineup.check_name(report.nodeid)

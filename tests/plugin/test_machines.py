@@ -50,7 +50,7 @@ def running(project: Project, *args: str) -> Iterator[Running]:
     door = os.open(meeting, os.O_RDONLY | os.O_NONBLOCK)
     process = project.pytester.popen(
         [*project.pytester._getpytestargs(), *project.arguments("--deploybench-agent=noop", *args)],
-        stdout=(project.path / "out").open("wb"),
+        stdout=(project.path / "out").open("w"),
         stderr=subprocess.STDOUT,
     )
     try:
@@ -168,7 +168,8 @@ def test_no_fleet_without_a_trial(project: Project, args: tuple[str, ...]) -> No
 
 def test_nohup_stays_in_force(project: Project) -> None:
     project.task(
-        checks="import os, signal\ndef test_hup(layer1):\n    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN\n"
+        checks="from signal import SIG_IGN, SIGHUP, getsignal\n"
+        "def test_it(layer1): assert getsignal(SIGHUP) is SIG_IGN\n"
     )
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -31,7 +31,8 @@ NO_MACHINE = STAND_IN.replace(
     "        yield diary",
     "        from pytest_deploybench.errors import InfraError\n"
     "        from pytest_deploybench.model import Fault, Try\n"
-    "        diary.tries += [Try(1, 'db-1', 2.5, Fault.PROVIDER, 'no luck'), Try(2, 'db-2', 3.5, Fault.PROVIDER, 'again')]\n"
+    "        diary.tries += [Try(1, 'db-1', 2.5, Fault.PROVIDER, 'no luck')]\n"
+    "        diary.tries += [Try(2, 'db-2', 3.5, Fault.PROVIDER, 'again')]\n"
     "        raise InfraError('again')\n"
     "        yield diary",
 )
@@ -95,6 +96,8 @@ def test_a_trial_without_a_machine_keeps_its_tries(project: Project, parallel: t
     result = project.run("--deploybench-agent=noop", *parallel)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(errors=ALL)
+    result.stdout.fnmatch_lines(["InfraError: again"])
+    result.stdout.no_fnmatch_line("*raise InfraError*")
     [trial] = project.records().trials
     assert trial.verdict == "INVALID"
     assert [(each.number, each.machine_id, each.error) for each in trial.tries] == [
