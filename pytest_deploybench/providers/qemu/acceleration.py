@@ -1,8 +1,9 @@
 """Whether guests really run under KVM here, found out by running one; TCG, QEMU's own emulation, otherwise.
 
-/dev/kvm can exist, open and even create a VM, and still fail every guest: with "KVM internal error", with an assertion
-about an MSR, or by silence. So the probe runs a guest of 15 bytes for a few seconds and believes only what it prints.
-Its answer is kept for this boot of this host; what costs nothing to ask (is there a device, may we use it) is asked anew.
+/dev/kvm can exist, open and even create a VM, and still fail every guest: with "KVM internal error", with an
+assertion about an MSR, or by silence. So the probe runs a guest of 15 bytes for a few seconds and believes only what
+it prints. Its answer is kept for this boot of this host; what costs nothing to ask (is there a device, may we use it)
+is asked anew.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def probe(cache: Path, progress: Progress) -> Acceleration:
         fresh.write_text(json.dumps({"moment": moment, "failure": failure}))
         fresh.replace(known)
     if failure:
-        return tcg(f"{DEVICE} is there, but a guest does not run under it ({failure}), so machines are emulated")
+        return tcg(f"machines are emulated because {DEVICE} is there but no guest runs under it: {failure}")
     return kvm("a guest ran under KVM")
 
 
@@ -114,7 +115,7 @@ def qemu_version() -> str:
         done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise MissingToolError(
-            f"{QEMU} does not run ({error}); install the Debian package qemu-system-x86 or run `deploybench doctor --fix`"
+            f"{QEMU} does not run ({error}); run `deploybench doctor --fix`, or install Debian's qemu-system-x86"
         ) from error
     return done.stdout.partition("\n")[0]
 
@@ -130,11 +131,15 @@ def fingerprint(acceleration: Acceleration) -> dict[str, object]:
 def _obstacle() -> str:
     """Why KVM cannot even be tried; empty if it can."""
     if platform.machine() != "x86_64":
-        return f"this host is {platform.machine()} and machines are x86_64, so they are emulated"
+        return f"machines are x86_64 and this host is {platform.machine()}, so they are emulated"
     if not DEVICE.exists():
-        return f"this host has no {DEVICE} (virtualisation is off, or it is itself a machine without it), so machines are emulated"
+        return (
+            f"machines are emulated because this host has no {DEVICE} (virtualisation is off, or not passed on to it)"
+        )
     if not os.access(DEVICE, os.R_OK | os.W_OK):
-        return f"no permission for {DEVICE}, so machines are emulated; `sudo usermod -aG kvm $USER` and a new login give it"
+        return (
+            f"machines are emulated because {DEVICE} may not be opened; `sudo usermod -aG kvm $USER` and log in again"
+        )
     return ""
 
 

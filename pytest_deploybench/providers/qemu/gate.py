@@ -6,8 +6,8 @@ connection to the host's loopback (seen with Debian 12's passt, `--no-map-gw` or
 - ARP passes. Of everything else only whole IPv4 packets pass: no IPv6, no fragments, no VLAN tags.
 - Inside the guest's own subnet only two things pass: DNS queries (UDP) to 10.0.2.3, and answers to connections that
   came in through 10.0.2.2 (a TCP segment that opens a connection does not).
-- Nothing passes to loopback, 0.0.0.0/8, link-local (cloud metadata lives there), multicast or reserved addresses, nor to
-  any address of the host itself, as the kernel lists them at that moment.
+- Nothing passes to loopback, 0.0.0.0/8, link-local (cloud metadata lives there), multicast or reserved addresses,
+  nor to any address of the host itself, as the kernel lists them at that moment.
 - Everything else passes: a guest reaches what the host's network lets the host reach.
 
 Frames towards the guest are copied unread. Run as `python -I -S gate.py GUEST_FD PASST_FD`; both are stream sockets
@@ -53,9 +53,7 @@ def passes(frame: bytes, host_addresses: frozenset[bytes]) -> bool:
     target = frame[30:34]
     if target[:3] == _SUBNET:
         return _passes_in_subnet(frame, target)
-    return (
-        target[0] not in _CLOSED_FIRST_BYTES and target[:2] != _LINK_LOCAL and target not in host_addresses
-    )
+    return target[0] not in _CLOSED_FIRST_BYTES and target[:2] != _LINK_LOCAL and target not in host_addresses
 
 
 def _passes_in_subnet(frame: bytes, target: bytes) -> bool:

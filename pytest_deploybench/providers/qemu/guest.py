@@ -4,8 +4,8 @@
 - the identity port, over which the one script goes that makes a restored guest a machine of its own;
 - QMP, to save and load the state of the devices.
 
-All of them, and the network, are anonymous sockets handed down by number. A guest is started in a folder that exists and
-that its keeper removes at the end.
+All of them, and the network, are anonymous sockets handed down by number. A guest is started in a folder that exists
+and that its keeper removes at the end.
 """
 
 from __future__ import annotations
@@ -122,7 +122,10 @@ class Guest:
             InfraError: the guest ended, or the time was not enough.
         """
         for _ in self._until(timeout_s, "answer over SSH"):
-            with contextlib.suppress(OSError), socket.create_connection((network.LOOPBACK, self.ssh_port), 5.0) as probe:
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection((network.LOOPBACK, self.ssh_port), 5.0) as probe,
+            ):
                 probe.sendall(b"SSH-2.0-deploybench\r\n")
                 if probe.recv(4) == b"SSH-":
                     return
@@ -198,12 +201,19 @@ class Lines:
 
 
 def start(
-    folder: Path, hardware: Hardware, disk: Path, memory: Memory | None, *, incoming: bool, lifetime_s: float, purpose: str
+    folder: Path,
+    hardware: Hardware,
+    disk: Path,
+    memory: Memory | None,
+    *,
+    incoming: bool,
+    lifetime_s: float,
+    purpose: str,
 ) -> Guest:
     """Start a guest in an existing folder. `incoming` makes it wait for a saved state.
 
     Raises:
-        InfraError: it cannot be started.
+        InfraError: it cannot be started; the folder is gone then.
     """
     net = network.plan()
     lines = Lines()
@@ -219,6 +229,7 @@ def start(
         keeper = kept.launch(folder, [*net.helpers, qemu], lifetime_s=lifetime_s, purpose=purpose)
     except BaseException:
         lines.close()
+        kept.end(folder)
         raise
     finally:
         net.close()
@@ -263,10 +274,11 @@ def _quoted(path: Path) -> str:
 
 
 def last_words(folder: Path) -> str:
-    """The end of what QEMU, and then of what the guest said, for an error message."""
-    for name in (QEMU_LOG, "passt.log", "gate.log", CONSOLE):
-        log = folder / name
+    """The end of what the command that ended first said, or else the guest, for an error message."""
+    ended = kept.exit_of(folder)
+    logs = [QEMU_LOG, CONSOLE] if ended is None or ended.command == MAIN_COMMAND else [f"{ended.command}.log"]
+    for log in (folder / name for name in logs):
         text = log.read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace").strip() if log.exists() else ""
         if text:
-            return f"{name} ends: {text}"
+            return f"{log.name} ends: {text}"
     return "It left no output."

@@ -1,11 +1,12 @@
 """What makes a restored guest a machine of its own: one script, made here, run once as root.
 
 Every guest restored from a saved state wakes up as the same machine at the same moment. The script gives it the right
-time, a host key, a login key, a machine-id, a name and randomness of its own, and only then starts the SSH server, which
-the image keeps off and without keys until here.
+time, a host key, a login key, a machine-id, a name and randomness of its own, and only then starts the SSH server,
+which the image keeps off and without keys until here.
 
-The script holds secrets: it travels over an anonymous socket, and the guest keeps it in memory only. It is a single Python
-process from a single heredoc, because under emulation every further process costs a noticeable part of a machine's start.
+The script holds secrets: it travels over an anonymous socket, and the guest keeps it in memory only. It is a single
+Python process from a single heredoc, because under emulation every further process costs a noticeable part of a
+machine's start.
 """
 
 from __future__ import annotations

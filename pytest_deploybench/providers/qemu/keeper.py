@@ -5,8 +5,9 @@ Run as `python -I -S keeper.py` in a session of its own. What it promises:
 - It imports the standard library only and knows nothing of QEMU: it is given command lines and runs them.
 - It ends everything it started and removes the machine's folder as soon as the owner asks (SIGTERM), the owner dies
   (the pipe on standard input closes, or the owner's process ends), or the lifetime is over.
-- When one of its commands (the last is the main one) ends on its own, the rest is ended too and `exit.json` says who ended and how. The folder
-  stays until one of the three reasons above, so that the owner can still read the evidence.
+- When one of its commands (the last is the main one) ends on its own, the rest is ended too and `exit.json` says
+  who ended and how. The folder stays until one of the three reasons above, so that the owner can still read the
+  evidence.
 - When the keeper itself is killed, the kernel kills its commands.
 - Whatever the commands print lands in bounded files; a guest cannot fill the host's disk with its console.
 

@@ -1,6 +1,7 @@
 """QMP: saves and loads the state of a guest's devices. Its memory stays in its file (`x-ignore-shared`).
 
-The state to be loaded travels over a socket that QEMU was given at its start, so that QEMU needs neither a shell nor a file.
+The state to be loaded travels over a socket that QEMU was given at its start, so that QEMU needs neither a shell nor
+a file.
 """
 
 from __future__ import annotations
@@ -88,5 +89,5 @@ def _converse(
 
     try:
         asyncio.run(limited())
-    except (QMPError, OSError, EOFError, asyncio.TimeoutError) as error:
+    except (QMPError, OSError, EOFError, TimeoutError) as error:
         raise MonitorError(f"{type(error).__name__}: {error}") from error

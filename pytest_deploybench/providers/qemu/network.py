@@ -1,8 +1,9 @@
 """The guest's network: passt carries it, `gate.py` stands between the guest and passt.
 
-Every machine has the same addresses, so that one saved state fits all. What the guest reaches: names (10.0.2.3) and what
-the host's network lets the host reach, other machines of a private network included. What it does not reach: the host
-itself, by whichever address, and the cloud's metadata service. What reaches the guest: SSH, through a port on 127.0.0.1.
+Every machine has the same addresses, so that one saved state fits all. What the guest reaches: names (10.0.2.3) and
+what the host's network lets the host reach, other machines of a private network included. What it does not reach: the
+host itself, by whichever address, and the cloud's metadata service. What reaches the guest: SSH, through a port on
+127.0.0.1.
 
 The sockets between QEMU, gate and passt are anonymous pairs handed down by number: nothing lies in the file system,
 nobody else can connect, and passt ends when its peer is gone.

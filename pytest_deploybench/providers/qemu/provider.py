@@ -27,7 +27,7 @@ from pytest_deploybench.ports import Progress
 from pytest_deploybench.providers.qemu import acceleration, guest, identity, image, kept, network, template
 from pytest_deploybench.providers.qemu.guest import Guest, Hardware
 from pytest_deploybench.providers.qemu.image import Image
-from pytest_deploybench.providers.qemu.template import Template
+from pytest_deploybench.providers.qemu.stored import Template
 
 TOOLS = {acceleration.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "passt": "passt"}
 """Programs that a machine needs, and the Debian package of each."""
@@ -129,10 +129,10 @@ class QemuProvider:
     def state(self, machine_id: str) -> MachineState:
         """Running, switched off by its guest, or lost for any other reason."""
         folder = self._folder(machine_id)
+        if kept.runs(folder):
+            return MachineState.RUNNING
         ended = kept.exit_of(folder)
-        if ended is None:
-            return MachineState.RUNNING if kept.runs(folder) else MachineState.LOST
-        by_itself = ended.command == guest.MAIN_COMMAND and ended.status == 0
+        by_itself = ended is not None and ended.command == guest.MAIN_COMMAND and ended.status == 0
         log = folder / guest.QEMU_LOG
         if by_itself and log.exists() and _KILLED_BY_SIGNAL not in log.read_bytes():
             return MachineState.POWERED_OFF

@@ -1,49 +1,40 @@
 """The template of a kind of machine: booted once, saved while it waits for its identity, restored for every machine.
 
-What lies in `<cache>/templates/<key>/`:
-
-    disk.qcow2      what the boot wrote, over the image's disk; every machine's disk is an overlay on this one
-    memory          the guest's memory; every machine maps it privately (copy on write), so unused pages are shared
-    devices         the state of everything else, as QEMU writes it
-    template.json   digests and sizes of the three, the measured speed, and the reason if machines must boot cold
-
-The key names everything that a saved state depends on. Making a template is serialised over processes by a lock, appears
-in one rename, and ends with a proof: a guest restored from it runs the speed workload. Where saving or restoring does not
-work (some guests under some KVMs), the template says so and each machine boots by itself, through the same identity port.
-A template that is not what its digests say is made again.
+The key names everything that a saved state depends on. Making a template is serialised over processes by a lock,
+appears in one rename, and ends with a proof: a guest restored from it runs the speed workload. Where saving or
+restoring does not work (some guests under some KVMs), the template says so and each machine boots by itself, through
+the same identity port. A template that is not what its digests say is made again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from filelock import FileLock
 
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.ports import Progress
-from pytest_deploybench.providers.qemu import acceleration, guest, monitor
+from pytest_deploybench.providers.qemu import acceleration, guest, stored
 from pytest_deploybench.providers.qemu.guest import Guest, Hardware, Memory, PortTakenError
+from pytest_deploybench.providers.qemu.stored import Template
 
 _RECIPE = 1
 """Raised when a change of this room makes older templates useless."""
-_MANIFEST = "template.json"
 _BOOT_WITHIN_S = 900.0
 _STATE_WITHIN_S = 120.0
 _IDENTITY_WITHIN_S = 300.0
 _RESULT_WITHIN_S = 60.0
 _BUILD_LIFETIME_S = 3600.0
 _PORT_TRIES = 5
-_BLOCK = 1 << 20
 
 _WORKLOAD = """
 import lzma, random, time
@@ -61,28 +52,6 @@ print("deploybench: workload %.4f s" % min(work() for _ in range(3)))
 _WORKLOAD_RESULT = re.compile(rb"deploybench: workload (\d+\.\d+) s")
 
 
-@dataclass(frozen=True)
-class Template:
-    """A saved machine, ready to be restored."""
-
-    folder: Path
-    speed_factor: float
-    cold_because: str
-    """Why machines of this kind boot by themselves instead of being restored; empty when they are restored."""
-
-    @property
-    def disk(self) -> Path:
-        return self.folder / "disk.qcow2"
-
-    @property
-    def memory(self) -> Path:
-        return self.folder / "memory"
-
-    @property
-    def devices(self) -> bytes:
-        return (self.folder / "devices").read_bytes()
-
-
 def ensure(hardware: Hardware, cache: Path, scratch: Path, progress: Progress) -> Template:
     """The template for this hardware; made now if there is none, or if the one there is damaged.
 
@@ -95,10 +64,10 @@ def ensure(hardware: Hardware, cache: Path, scratch: Path, progress: Progress) -
     folder = cache / "templates" / _key(hardware)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_suffix(".lock")):
-        found = _load(folder, progress)
+        found = stored.load(folder, progress)
         if found is None:
             _make(hardware, folder, scratch, progress)
-            found = _load(folder, progress)
+            found = stored.load(folder, progress)
         if found is None:
             raise InfraError(f"the template {folder} was damaged while it was made; check the disk it lies on")
         return found
@@ -110,7 +79,19 @@ def overlay(disk: Path, backing: Path, backing_format: str, size_gb: int) -> Non
     Raises:
         InfraError: qemu-img refused.
     """
-    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", backing_format, "-b", str(backing), str(disk), f"{size_gb}G"]
+    command = [
+        "qemu-img",
+        "create",
+        "-q",
+        "-f",
+        "qcow2",
+        "-F",
+        backing_format,
+        "-b",
+        str(backing),
+        str(disk),
+        f"{size_gb}G",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InfraError(f"qemu-img could not make {disk}: {done.stderr.strip()}")
@@ -146,14 +127,20 @@ def awaken(
     """
     for _ in range(_PORT_TRIES):
         try:
-            return _awaken_once(template, hardware, folder, script, lifetime_s, purpose)
+            return _awaken_once(template, hardware, folder, script, lifetime_s=lifetime_s, purpose=purpose)
         except PortTakenError:
             continue
     raise InfraError(f"the SSH port of {folder.name} was taken {_PORT_TRIES} times by others while the machine started")
 
 
 def _awaken_once(
-    template: Template, hardware: Hardware, folder: Path, script: Callable[[], str], lifetime_s: float, purpose: str
+    template: Template,
+    hardware: Hardware,
+    folder: Path,
+    script: Callable[[], str],
+    *,
+    lifetime_s: float,
+    purpose: str,
 ) -> Guest:
     warm = not template.cold_because
     folder.mkdir(mode=0o700, parents=True)
@@ -197,10 +184,10 @@ def _make(hardware: Hardware, folder: Path, scratch: Path, progress: Progress) -
         except InfraError as error:
             if template.cold_because:
                 raise
-            template = replace(template, cold_because=f"restoring does not work here: {error}")
+            template = _made_cold(template, f"restoring does not work here: {error}")
             seconds = _workload_seconds(template, hardware, scratch)
         template = replace(template, speed_factor=max(1.0, round(seconds / _host_seconds(), 2)))
-        _write_manifest(template)
+        stored.write_manifest(template)
         building.rename(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -213,7 +200,7 @@ def _make(hardware: Hardware, folder: Path, scratch: Path, progress: Progress) -
 def _save(hardware: Hardware, building: Path, scratch: Path) -> Template:
     """Boot a machine up to where it waits for its identity, and save it there."""
     image = hardware.image
-    template = Template(building, 1.0, "")
+    template = Template(building, speed_factor=1.0, cold_because="")
     overlay(template.disk, image.disk, image.disk_format, hardware.size.disk_gb)
     place = _place(scratch)
     place.mkdir(mode=0o700, parents=True)
@@ -223,12 +210,20 @@ def _save(hardware: Hardware, building: Path, scratch: Path) -> Template:
     )
     try:
         booted.await_console(guest.READY_LINE, _BOOT_WITHIN_S)
-        booted.save_state(building / "devices", _STATE_WITHIN_S)
-    except monitor.MonitorError as error:
-        return replace(template, cold_because=f"saving does not work here: {error}")
+        try:
+            booted.save_state(building / "devices", _STATE_WITHIN_S)
+        except InfraError as error:
+            return _made_cold(template, f"saving does not work here: {error}")
     finally:
         booted.end()
     return template
+
+
+def _made_cold(template: Template, because: str) -> Template:
+    """A template that keeps nothing but the fact that its machines boot by themselves."""
+    for leftover in template.folder.iterdir():
+        leftover.unlink()
+    return replace(template, cold_because=because)
 
 
 def _workload_seconds(template: Template, hardware: Hardware, scratch: Path) -> float:
@@ -252,58 +247,3 @@ def _host_seconds() -> float:
 
 def _place(scratch: Path) -> Path:
     return scratch / f"template-{uuid.uuid4().hex[:12]}"
-
-
-# --- keeping ---------------------------------------------------------------------------------------------------------
-
-
-def _write_manifest(template: Template) -> None:
-    files = [path for path in template.folder.iterdir() if path.name != _MANIFEST]
-    manifest = {
-        "speed_factor": template.speed_factor,
-        "cold_because": template.cold_because,
-        "files": {path.name: {"size": path.stat().st_size, "sha256": _digest(path)} for path in files},
-    }
-    (template.folder / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-
-
-def _load(folder: Path, progress: Progress) -> Template | None:
-    if not folder.exists():
-        return None
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_text())
-        for name, expected in manifest["files"].items():
-            path = folder / name
-            if path.stat().st_size != expected["size"] or _digest(path) != expected["sha256"]:
-                raise ValueError(f"{name} has changed")
-        return Template(folder, float(manifest["speed_factor"]), str(manifest["cold_because"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        progress(f"the saved machine {folder} is damaged ({error}); it is made again")
-        return None
-
-
-def _digest(path: Path) -> str:
-    """sha256 of a file's blocks that are not all zero, with their places: a sparse memory file costs what it holds."""
-    digest = hashlib.sha256()
-    with path.open("rb", buffering=0) as file:
-        for start, end in _data_ranges(file.fileno(), path.stat().st_size):
-            file.seek(start)
-            for at in range(start, end, _BLOCK):
-                block = file.read(_BLOCK)
-                if block.count(0) < len(block):
-                    digest.update(b"%d:" % at)
-                    digest.update(block)
-    return digest.hexdigest()
-
-
-def _data_ranges(fd: int, size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of whole blocks outside of which a file is all zero; how its data is stored does not matter."""
-    at = 0
-    while at < size:
-        try:
-            data = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError:  # ENXIO: only a hole is left
-            return
-        start, end = data // _BLOCK * _BLOCK, -(-os.lseek(fd, data, os.SEEK_HOLE) // _BLOCK) * _BLOCK
-        yield start, end
-        at = end

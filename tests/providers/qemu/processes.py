@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Watched:
-    """Handles on the keeper and the commands of a machine, taken while they live: a reused number cannot fool a test."""
+    """Handles on the keeper and the commands of a machine, taken while they live: no reused number fools a test."""
 
     def __init__(self, handles: dict[str, int]) -> None:
         self._handles = handles
@@ -31,6 +31,10 @@ class Watched:
     def ended(self, within_s: float = 20.0) -> bool:
         """Whether all of them end within the time."""
         return all(_readable(handle, within_s) for handle in self._handles.values())
+
+    def close(self) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
 
     def alive(self) -> bool:
         """Whether all of them still run."""

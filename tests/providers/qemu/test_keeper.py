@@ -111,7 +111,9 @@ def test_the_lifetime_ends_the_machine_without_anybody(folder: Path, kept_machin
 
 def test_another_process_can_end_it(folder: Path, kept_machines: list[Kept]) -> None:
     watched = start(folder, kept_machines, shell("main", f"exec {FOREVER}"))
-    call = f"from pathlib import Path; from pytest_deploybench.providers.qemu import kept; kept.end(Path({str(folder)!r}))"
+    call = (
+        f"from pathlib import Path; from pytest_deploybench.providers.qemu import kept; kept.end(Path({str(folder)!r}))"
+    )
     subprocess.run([sys.executable, "-c", call], check=True)
     assert watched.ended(0.0)
     assert not folder.exists()
@@ -196,7 +198,7 @@ def test_descriptors_reach_their_command_and_nobody_else(folder: Path, kept_mach
     helper = shell("helper", f"echo from the helper >&{writer}; exec {FOREVER}", [writer])
     watched = start(folder, kept_machines, helper, shell("main", f"exec {FOREVER}"))
     os.close(writer)
-    with open(reader) as stream:
+    with os.fdopen(reader) as stream:
         assert stream.readline() == "from the helper\n"
         assert watched.of("main", "keeper").alive()
         os.kill(command_pids(folder)["helper"], signal.SIGKILL)
