@@ -11,11 +11,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import simdjson_oracle as oracle
 from testinfra.host import Host
 
 from pytest_deploybench.layer2 import Challenge, Experiment, evidence
 from pytest_deploybench.model import AgentRun
+from tasks.simdjson_vldbj19 import simdjson_oracle as oracle
 
 VERSION = "3.0.1"
 KERNELS = (({"avx2", "bmi1", "bmi2", "pclmulqdq"}, {"haswell", "icelake"}), ({"sse4_2", "pclmulqdq"}, {"westmere"}))
@@ -118,7 +118,7 @@ def test_parsing_is_faster_than_a_scalar_parser(experiment: Experiment) -> None:
 def _assert_stats(experiment: Experiment, challenge: JsonChallenge, name: str) -> None:
     report, truth = _report(experiment, name), challenge.truth[name]
     assert truth is not None, f"{name} was drawn to be valid"
-    assert report.get("valid") is True, f"{name} is valid, yet jsonstat says {report}; see results.json"
+    assert report.get("valid") is True, f"{name}: expected it to be valid, jsonstat says {report}; see results.json"
     wrong = {key: (value, report.get(key)) for key, value in truth.items() if report.get(key) != value}
     assert not wrong, f"{name}: (expected, got) differ in {wrong}; see results.json"
 

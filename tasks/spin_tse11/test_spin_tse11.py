@@ -9,11 +9,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-import spin_oracle as oracle
 from testinfra.host import Host
 
 from pytest_deploybench.layer2 import Challenge, Experiment, evidence
 from pytest_deploybench.model import AgentRun
+from tasks.spin_tse11 import spin_oracle as oracle
 
 VERSION = "6.5.2"
 SYMBOLS = {"do_init", "genother", "putstmnt", "check_param_count"}

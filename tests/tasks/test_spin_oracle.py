@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_deploybench.layer2 import Experiment
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tasks" / "spin_tse11"))
-
-import spin_oracle as oracle
-import test_spin_tse11 as task
+from tasks.spin_tse11 import spin_oracle as oracle
+from tasks.spin_tse11 import test_spin_tse11 as task
 
 ONE_TOKEN = oracle.Net(
     start=(1, 0, 0, 0, 0),
