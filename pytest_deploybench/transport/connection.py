@@ -4,7 +4,8 @@ Promises a reviewer can check:
 - the host key of the lease is the only one accepted; no key is learnt on first use or read from the host's files;
 - no login but the lease's own key is offered: no agent, no key files, no passwords, no ~/.ssh/config;
 - a failure of the connection, of whatever kind, is a `MachineLostError`;
-- a guest that leaves a heartbeat unanswered is noticed within `HEARTBEAT_S + SILENCE_S`, whatever one waits for.
+- a guest that leaves a heartbeat unanswered is noticed, whatever one waits for: within `HEARTBEAT_S + SILENCE_S` at
+  native speed, later on an emulated machine, which may be slow to answer and not dead.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from pytest_deploybench.model import Lease
 CONNECT_TIMEOUT_S = 15.0
 HEARTBEAT_S = 10.0
 SILENCE_S = 20.0
-"""How long a guest may leave a heartbeat unanswered."""
+"""How long a guest may leave a heartbeat unanswered, at native speed."""
+MOST_PATIENCE = 6.0
+"""By how much at most the waiting for a slow machine is stretched: a dead one shall be noticed all the same."""
 
 BROKEN = (paramiko.SSHException, EOFError, OSError)
 """What paramiko and sockets raise over a connection that is not there any more."""
@@ -45,6 +48,7 @@ class Connection:
     def __init__(self, lease: Lease) -> None:
         self.name = f"{lease.machine_id} at {lease.address.host}:{lease.address.port}"
         self._address = lease.address
+        self._patience = min(max(lease.facts.speed_factor, 1.0), MOST_PATIENCE)
         self._client: paramiko.SSHClient | None = None
 
     def close(self) -> None:
@@ -61,17 +65,17 @@ class Connection:
         """
         if self._client is not None:
             with suppress(*BROKEN):
-                return self._transport().open_session(timeout=CONNECT_TIMEOUT_S)
+                return self._transport().open_session(timeout=self._limit_s)
             self.close()
         try:
-            return self._transport().open_session(timeout=CONNECT_TIMEOUT_S)
+            return self._transport().open_session(timeout=self._limit_s)
         except BROKEN as error:
             self.lost("it opens no session", error)
 
     def tunnel(self, port: int) -> paramiko.Channel:
         """A channel to a port of the guest's loopback; raises one of `BROKEN` or MachineLostError."""
         there, here = ("127.0.0.1", port), ("127.0.0.1", 0)
-        return self._transport().open_channel("direct-tcpip", there, here, timeout=CONNECT_TIMEOUT_S)
+        return self._transport().open_channel("direct-tcpip", there, here, timeout=self._limit_s)
 
     def lost(self, what: str, cause: BaseException | None = None) -> NoReturn:
         """Raise MachineLostError with one sentence."""
@@ -80,6 +84,10 @@ class Connection:
         raise MachineLostError(
             f"machine {self.name}: {what}{why}. Its console.log tells whether the guest is still alive."
         ) from cause
+
+    @property
+    def _limit_s(self) -> float:
+        return CONNECT_TIMEOUT_S * self._patience
 
     def _transport(self) -> paramiko.Transport:
         if self._client is None:
@@ -105,9 +113,9 @@ class Connection:
                 pkey=_login_key(address.login_key),
                 allow_agent=False,
                 look_for_keys=False,
-                timeout=CONNECT_TIMEOUT_S,
-                banner_timeout=CONNECT_TIMEOUT_S,
-                auth_timeout=CONNECT_TIMEOUT_S,
+                timeout=self._limit_s,
+                banner_timeout=self._limit_s,
+                auth_timeout=self._limit_s,
             )
         except InfraError:
             raise
@@ -121,18 +129,19 @@ class Connection:
             transport = client.get_transport()
             if transport is None or not transport.is_authenticated():
                 client.close()
-        threading.Thread(target=_watch, args=(transport,), name="ssh-heartbeat", daemon=True).start()
+        watch = (transport, SILENCE_S * self._patience)
+        threading.Thread(target=_watch, args=watch, name="ssh-heartbeat", daemon=True).start()
         return client
 
 
-def _watch(transport: paramiko.Transport) -> None:
+def _watch(transport: paramiko.Transport, silence_s: float) -> None:
     """Close a connection whose guest leaves a heartbeat unanswered, so that whoever waits on it learns of it.
 
     paramiko's own keepalives ask for no answer, and a dead guest may hide behind a network helper that lives.
     """
     with suppress(*BROKEN):
         while transport.is_active():
-            alarm = threading.Timer(SILENCE_S, transport.close)
+            alarm = threading.Timer(silence_s, transport.close)
             alarm.daemon = True
             alarm.start()
             try:

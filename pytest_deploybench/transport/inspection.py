@@ -10,6 +10,7 @@ from testinfra.host import Host
 from pytest_deploybench.ports import Machine
 
 CHECK_TIMEOUT_S = 300.0
+"""At native speed."""
 CHECK_LIMIT_BYTES = 100_000_000
 
 
@@ -24,9 +25,10 @@ class _Backend(BaseBackend):  # type: ignore[misc] # testinfra ships no types
     def run(self, command: str, *args: str, **_: Any) -> CommandResult:
         """Raises TimeoutError or OverflowError where a check would otherwise judge half an output."""
         line = self.get_command(command, *args)
-        done = self._machine.run(line, timeout_s=CHECK_TIMEOUT_S, limit_bytes=CHECK_LIMIT_BYTES)
+        timeout_s = CHECK_TIMEOUT_S * self._machine.facts.speed_factor
+        done = self._machine.run(line, timeout_s=timeout_s, limit_bytes=CHECK_LIMIT_BYTES)
         if done.timed_out:
-            raise TimeoutError(f"on the machine, this did not end within {CHECK_TIMEOUT_S:.0f} s: {line}")
+            raise TimeoutError(f"on the machine, this did not end within {timeout_s:.0f} s: {line}")
         if done.truncated:
             raise OverflowError(f"on the machine, this printed more than {CHECK_LIMIT_BYTES} bytes: {line}")
         return self.result(done.exit_status, self.encode(line), done.stdout, done.stderr)

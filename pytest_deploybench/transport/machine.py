@@ -27,7 +27,7 @@ from pytest_deploybench.transport.connection import BROKEN, Connection, WrongHos
 from pytest_deploybench.transport.execution import execute
 
 TRANSFER_TIMEOUT_S = 120.0
-SLOWEST_TRANSFER = 200_000
+SLOWEST_TRANSFER = 50_000
 """Bytes per second that every transfer is expected to reach; sets its time limit."""
 
 _PUT = """
