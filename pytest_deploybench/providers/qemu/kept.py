@@ -100,6 +100,13 @@ def runs(folder: Path) -> bool:
     return record is not None and _alive(record["keeper"]) and exit_of(folder) is None
 
 
+def pids(folder: Path) -> list[int]:
+    """The processes of a machine, its keeper among them."""
+    record = _record(folder)
+    entries = [] if record is None else [record["keeper"], *record["commands"].values()]
+    return [int(entry["pid"]) for entry in entries if _alive(entry)]
+
+
 def end(folder: Path) -> None:
     """End whatever runs for this folder and remove it. From any process; a missing folder is fine.
 
@@ -111,9 +118,10 @@ def end(folder: Path) -> None:
         _end_process(record["keeper"], signal.SIGTERM)
         for entry in (record["keeper"], *record["commands"].values()):
             _end_process(entry, signal.SIGKILL)
-        left = [str(entry["pid"]) for entry in (record["keeper"], *record["commands"].values()) if _alive(entry)]
-        if left:
-            raise InfraError(f"processes {', '.join(left)} of {folder} do not end; see them with ps and kill them")
+        if left := pids(folder):
+            raise InfraError(
+                f"processes {', '.join(map(str, left))} of {folder} do not end; see them with ps and kill them"
+            )
     for _ in range(_REMOVE_TRIES):  # a keeper that was killed half-way may race us for the files
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

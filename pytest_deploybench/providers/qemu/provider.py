@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 from pathlib import Path
@@ -56,11 +57,11 @@ class QemuProvider:
 
     @property
     def capacity(self) -> Capacity:
-        """CPUs by number, memory as it is free right now; machines without limit."""
+        """CPUs by number; memory as it would be free if none of our machines ran; machines without limit."""
         import psutil
 
-        free_gb = psutil.virtual_memory().available / 2**30
-        return Capacity(cpus=CPU_OVERCOMMIT * _host_cpus(), memory_gb=max(0.0, free_gb - MEMORY_RESERVE_GB))
+        free = psutil.virtual_memory().available + sum(map(self._memory_held, list(self._guests)))
+        return Capacity(cpus=CPU_OVERCOMMIT * _host_cpus(), memory_gb=max(0.0, free / 2**30 - MEMORY_RESERVE_GB))
 
     def refusal(self, size: MachineSize) -> str | None:
         """Whether such a machine can ever run here, judged by numbers alone."""
@@ -137,6 +138,16 @@ class QemuProvider:
         if by_itself and log.exists() and _KILLED_BY_SIGNAL not in log.read_bytes():
             return MachineState.POWERED_OFF
         return MachineState.LOST
+
+    def _memory_held(self, machine_id: str) -> int:
+        """Bytes that ending the machine would give back."""
+        import psutil
+
+        held = 0
+        for pid in kept.pids(self._folder(machine_id)):
+            with contextlib.suppress(psutil.Error):
+                held += psutil.Process(pid).memory_full_info().uss
+        return held
 
     def _folder(self, machine_id: str) -> Path:
         if not machine_id or Path(machine_id).name != machine_id:

@@ -34,7 +34,7 @@ class Canary:
 
     def hits(self, within_s: float = 0.0) -> list[str]:
         """Who came since the last question; waits for the first one, if there is none yet."""
-        found = []
+        found: list[str] = []
         while ready := self._selector.select(0.0 if found else within_s):
             for key, _ in ready:
                 end: socket.socket = key.fileobj  # type: ignore[assignment]  # we registered sockets only

@@ -55,6 +55,11 @@ def _readable(handle: int, within_s: float) -> bool:
     return bool(poller.poll(within_s * 1000))
 
 
+def open_descriptors() -> int:
+    """How many descriptors this process holds."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 def keeper_pid(folder: Path) -> int:
     return int(json.loads((folder / "keeper.json").read_text())["keeper"]["pid"])
 

@@ -17,13 +17,13 @@ from pytest_deploybench.providers.qemu.acceleration import Acceleration
 from pytest_deploybench.providers.qemu.guest import Memory
 from pytest_deploybench.providers.qemu.stored import Template
 from tests.providers.qemu import tiny
-from tests.providers.qemu.processes import Watched, command_pids
+from tests.providers.qemu.processes import Watched, command_pids, open_descriptors
 
 A, B = re.compile(b"A"), re.compile(b"B")
 
 
 def test_the_console_is_read_and_everything_goes_at_the_end(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     machine = tiny.started(tiny.hardware(tmp_path, *tiny.say("A"), *tiny.WAIT), tmp_path / "machine")
     watched = Watched.everything(machine.folder)
     machine.await_console(A, 60)
@@ -31,7 +31,7 @@ def test_the_console_is_read_and_everything_goes_at_the_end(tmp_path: Path) -> N
     assert watched.ended(0.0)
     assert not machine.folder.exists()
     watched.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_a_guest_that_ends_too_early_is_an_error_with_its_last_words(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_guest_that_ends_too_early_is_an_error_with_its_last_words(tmp_path: P
 def test_a_qemu_that_does_not_start_is_an_error_with_its_last_words(tmp_path: Path) -> None:
     made = replace(tiny.hardware(tmp_path, *tiny.WAIT), acceleration=Acceleration("tcg", ("-cpu", "nonsense"), ""))
     machine = tiny.started(made, tmp_path / "machine")
-    with pytest.raises(InfraError, match="qemu.log ends: .*nonsense"):
+    with pytest.raises(InfraError, match=r"qemu\.log ends: .*nonsense"):
         machine.await_console(A, 60)
     machine.end()
 

@@ -6,7 +6,6 @@ to the real passt, with or without the real gate between: whatever a root user i
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from pytest_deploybench.providers.qemu.keeper import Command
 from pytest_deploybench.providers.qemu.kept import Exit
 from tests.providers.qemu.canary import Canary
 from tests.providers.qemu.frames import DNS, GATEWAY, GUEST, Wire, tcp, udp
-from tests.providers.qemu.processes import eventually
+from tests.providers.qemu.processes import eventually, open_descriptors
 
 pytestmark = pytest.mark.skipif(shutil.which("passt") is None, reason="passt is not installed")
 
@@ -129,10 +128,6 @@ def test_a_port_taken_by_somebody_else_is_recognised(tmp_path: Path) -> None:
 
 
 def test_a_plan_leaves_no_descriptor_behind() -> None:
-    before = _open_descriptors()
+    before = open_descriptors()
     network.plan().close()
-    assert _open_descriptors() == before
-
-
-def _open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    assert open_descriptors() == before

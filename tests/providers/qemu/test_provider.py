@@ -22,7 +22,7 @@ from pytest_deploybench.errors import InfraError, MissingToolError
 from pytest_deploybench.model import Lease, MachineRequest, MachineSize, MachineState, ProviderOptions
 from pytest_deploybench.providers.qemu import kept
 from pytest_deploybench.providers.qemu.gate import GATEWAY_ADDRESS, GUEST_ADDRESS
-from pytest_deploybench.providers.qemu.provider import QemuProvider
+from pytest_deploybench.providers.qemu.provider import MEMORY_RESERVE_GB, QemuProvider
 from pytest_deploybench.transport import SshMachine
 from tests.providers.qemu import tiny
 from tests.providers.qemu.canary import Canary
@@ -171,6 +171,7 @@ def test_restored_machines_are_machines_of_their_own(provider: QemuProvider, mac
             assert abs(float(said(machine, "date +%s.%N")) - time.time()) < 30
             assert said(machine, "id -un; sudo id -un").split() == ["agent", "root"]
             assert provider.state(name) is MachineState.RUNNING
+            assert (provider.capacity.memory_gb or 0) > psutil.virtual_memory().available / 2**30 - MEMORY_RESERVE_GB
             portraits.append({what: said(machine, how) for what, how in SELF_PORTRAIT.items()})
             assert lease.address.host_key in portraits[-1]["host key"]
             assert lease.address.login_key not in "".join(p.read_text(errors="replace") for p in texts(machines / name))
@@ -247,7 +248,9 @@ def test_a_killed_owner_leaves_no_machine(machines: Path) -> None:
 
 
 @pytest.mark.vm
-def test_a_machine_comes_back_from_a_reboot_and_then_switches_itself_off(provider: QemuProvider) -> None:
+def test_a_machine_comes_back_from_a_reboot_and_then_switches_itself_off(
+    provider: QemuProvider, machines: Path
+) -> None:
     with real_machine(provider, "one") as (lease, machine):
         boot = said(machine, "cat /proc/sys/kernel/random/boot_id")
         machine.run("sudo systemctl reboot", timeout_s=60)
