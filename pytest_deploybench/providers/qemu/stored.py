@@ -10,12 +10,17 @@ A folder that is not what its `template.json` says is treated as absent, with on
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from pytest_deploybench.ports import Progress
 
@@ -66,10 +71,32 @@ def load(folder: Path, progress: Progress) -> Template | None:
             path = folder / name
             if path.stat().st_size != expected["size"] or digest_of(path) != expected["sha256"]:
                 raise ValueError(f"{name} has changed")
+        os.utime(folder)  # for `forget_unused`
         return Template(folder, float(manifest["speed_factor"]), str(manifest["cold_because"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         progress(f"the saved machine {folder} is damaged ({error}); it is made again")
         return None
+
+
+def lock_of(folder: Path) -> FileLock:
+    """Held by whoever makes, checks or removes the template in a folder."""
+    return FileLock(folder.with_suffix(".lock"))
+
+
+def forget_unused(templates: Path, days: float) -> list[Path]:
+    """Remove templates, finished or not, that nobody has asked for in so many days; the removed ones.
+
+    One in use elsewhere at this moment is left alone. A machine that runs keeps its memory and disk files open, and its
+    template was asked for when it started, so a limit beyond any lifetime never touches it.
+    """
+    forgotten = []
+    for folder in templates.iterdir():
+        if not folder.is_dir() or time.time() - folder.stat().st_mtime < days * 86_400:
+            continue
+        with contextlib.suppress(Timeout), lock_of(folder).acquire(timeout=0):
+            shutil.rmtree(folder, ignore_errors=True)
+            forgotten.append(folder)
+    return forgotten
 
 
 def digest_of(path: Path) -> str:

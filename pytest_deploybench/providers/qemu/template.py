@@ -19,8 +19,6 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from filelock import FileLock
-
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.ports import Progress
 from pytest_deploybench.providers.qemu import acceleration, guest, stored
@@ -35,6 +33,7 @@ _IDENTITY_WITHIN_S = 300.0
 _RESULT_WITHIN_S = 60.0
 _BUILD_LIFETIME_S = 3600.0
 _PORT_TRIES = 5
+_UNUSED_FOR_DAYS = 30.0
 
 _WORKLOAD = """
 import lzma, random, time
@@ -63,9 +62,10 @@ def ensure(hardware: Hardware, cache: Path, scratch: Path, progress: Progress) -
     """
     folder = cache / "templates" / _key(hardware)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
+    with stored.lock_of(folder):
         found = stored.load(folder, progress)
         if found is None:
+            stored.forget_unused(folder.parent, _UNUSED_FOR_DAYS)
             _make(hardware, folder, scratch, progress)
             found = stored.load(folder, progress)
         if found is None:

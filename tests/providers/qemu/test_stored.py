@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,17 @@ def test_data_at_another_place_is_another_content(tmp_path: Path) -> None:
     early.write_bytes(b"data".ljust(MIB, b"\0") + b"\0" * MIB)
     late.write_bytes(b"\0" * MIB + b"data".ljust(MIB, b"\0"))
     assert stored.digest_of(early) != stored.digest_of(late)
+
+
+def test_what_nobody_used_for_long_is_forgotten(template: Template) -> None:
+    templates = template.folder.parent
+    day_before_yesterday = time.time() - 2 * 86_400
+    unfinished, held = templates / "other.building", templates / "held"
+    for folder in (unfinished, held, template.folder):
+        folder.mkdir(exist_ok=True)
+        os.utime(folder, (day_before_yesterday, day_before_yesterday))
+    stored.load(template.folder, print)
+    with stored.lock_of(held):
+        assert stored.forget_unused(templates, days=1) == [unfinished]
+    assert template.folder.exists()
+    assert stored.forget_unused(templates, days=1) == [held]
