@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from pytest_deploybench.model import Address, Lease, MachineFacts
+from pytest_deploybench.transport import SshMachine
 
 FACTS = MachineFacts(provider="sshd", image="host", acceleration="native", speed_factor=1.0)
 
@@ -83,10 +84,12 @@ class Sshd:
 
 @contextmanager
 def running_sshd(folder: Path) -> Iterator[Sshd]:
-    """Run a server whose keys lie in `folder` until the block ends."""
+    """Run a server whose keys lie in `folder` until the block ends. It answers when the block begins."""
     sshd = prepared_sshd(folder)
     sshd.start()
     try:
+        with SshMachine(sshd.lease) as machine:
+            machine.wait_ready(60)
         yield sshd
     finally:
         sshd.stop()

@@ -19,5 +19,4 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 @pytest.fixture
 def machine(sshd: Sshd) -> Iterator[SshMachine]:
     with SshMachine(sshd.lease) as connected:
-        connected.wait_ready(30)
         yield connected

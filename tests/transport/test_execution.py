@@ -137,7 +137,7 @@ def test_the_time_limit_ends_all_that_belongs_to_the_command_and_spares_a_daemon
         setsid -f sh -c 'echo daemon $$; exec sleep 600' 2>/dev/null </dev/null
         (trap '' TERM; echo stubborn $BASHPID; while :; do sleep 0.2; done) &
         sh -c 'echo child $$; exec sleep 600' &
-        setsid -w sh -c 'echo session $$; exec sleep 600'
+        setsid -w bash -c 'trap "" TERM; echo session $$; while :; do sleep 0.2; done'
     """
     done = machine.run(script, timeout_s=3)
     pids = {name: int(pid) for name, pid in (line.split() for line in done.stdout.decode().splitlines())}
