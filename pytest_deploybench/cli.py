@@ -43,14 +43,15 @@ def main() -> None:
 
 @main.command()
 @click.option("--fix", is_flag=True, help="Install what is missing through apt (asks sudo when not root).")
-def doctor(fix: bool) -> None:
+@click.option("--tests", "for_tests", is_flag=True, help="Look also for what only this project's own tests need.")
+def doctor(fix: bool, for_tests: bool) -> None:
     """Say what this host lacks for local machines, and how to get it. Exit status 1 if something is missing."""
     from pytest_deploybench import doctor as room
 
-    diagnoses = room.examine(cache_folder())
+    diagnoses = room.examine(cache_folder(), for_tests)
     if fix and (installed := room.fix(diagnoses)):
         click.echo(f"installed: {' '.join(installed)}")
-        diagnoses = room.examine(cache_folder())
+        diagnoses = room.examine(cache_folder(), for_tests)
     for diagnosis in diagnoses:
         symbol, color = SYMBOLS[diagnosis.state]
         click.echo(f"{click.style(symbol, fg=color)} {diagnosis.name}: {diagnosis.detail}")

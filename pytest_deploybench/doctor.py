@@ -47,6 +47,7 @@ class Tool:
     package: str
     purpose: str
     only_unprivileged: bool = False
+    only_for_tests: bool = False
 
 
 TOOLS = (
@@ -57,16 +58,20 @@ TOOLS = (
     Tool("mke2fs", "e2fsprogs", "formats it"),
     Tool("apt-get", "apt", "fetches pinned Debian sources"),
     Tool("newuidmap", "uidmap", "lets mmdebstrap work without root", only_unprivileged=True),
+    Tool("sshd", "openssh-server", "is what the tests of the SSH transport talk to", only_for_tests=True),
 )
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-"""Debian keeps mke2fs where an ordinary user's PATH does not look."""
+SBIN = ("/usr/sbin", "/sbin")
+"""Debian keeps mke2fs and sshd where an ordinary user's PATH does not look."""
 
 
-def examine(cache: Path) -> list[Diagnosis]:
-    """Look at every requirement of the local provider; `cache` is the folder that will hold the image."""
+def examine(cache: Path, for_tests: bool = False) -> list[Diagnosis]:
+    """Look at every requirement of the local provider; `cache` is the folder that will hold the image.
+
+    `for_tests` adds what only the project's own tests need.
+    """
     looks: tuple[Callable[[], Iterable[Diagnosis]], ...] = (
-        _tools,
+        lambda: _tools(for_tests),
         _keyring,
         _subordinate_ids,
         lambda: [_disk(cache)],
@@ -101,11 +106,11 @@ def fix(diagnoses: Iterable[Diagnosis]) -> list[str]:
     return packages
 
 
-def _tools() -> Iterable[Diagnosis]:
+def _tools(for_tests: bool) -> Iterable[Diagnosis]:
     for tool in TOOLS:
-        if tool.only_unprivileged and os.geteuid() == 0:
+        if (tool.only_unprivileged and os.geteuid() == 0) or (tool.only_for_tests and not for_tests):
             continue
-        found = shutil.which(tool.program, path=SEARCH_PATH)
+        found = shutil.which(tool.program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *SBIN]))
         if found:
             yield Diagnosis(tool.program, State.FINE, found)
         else:
