@@ -1,7 +1,7 @@
 """Adopts the user's own cloud image: cloud-init gives it, at its first boot, what our image has built in.
 
 - The image is only read: checked by qemu-img, never converted, copied or written.
-- The seed is a NoCloud disk: user-data, meta-data and network-config on a file system labelled `cidata`.
+- The seed is a NoCloud disk: user-data, meta-data and network-config on a VFAT volume named `cidata`.
 - After the first boot cloud-init is switched off: machines restored from there take their identity from us alone.
 
 It asks for a Debian-like system with systemd, cloud-init, Python 3 and OpenSSH, which boots by BIOS from a virtio disk.
@@ -26,7 +26,9 @@ GUEST_MAC = "52:54:00:12:34:56"
 FORMATS = ("qcow2", "raw")
 BOOT_SIGNATURE = b"\x55\xaa"
 """End of the first sector of every disk that a BIOS can boot from."""
-SEED_BYTES = 4 << 20
+SEED_LABEL = "cidata"
+"""The name by which cloud-init finds its seed."""
+TOOLS = {"qemu-img": "qemu-utils"}
 _CHECK_S = 300
 
 NOT_ADOPTED = ("etc/tiny-initramfs/", "etc/modprobe.d/", "deploybench-network.service", "deploybench-grow.service")
@@ -67,7 +69,7 @@ def inspect(path: Path) -> str:
         UsageError: the file is missing, damaged, of another format, or needs a second file.
         MissingToolError: qemu-img is missing.
     """
-    require({"qemu-img": "qemu-utils"}, "reading your cloud image")
+    require(TOOLS, "reading your cloud image")
     if not path.is_file():
         raise UsageError(f"{path}: no such file. Name the cloud image (qcow2 or raw) that machines shall boot from")
     info = _info(path)
@@ -128,18 +130,16 @@ def write_seed(files: dict[str, bytes], seed: Path) -> None:
     """Write the seed disk.
 
     Raises:
-        MissingToolError: mke2fs is missing.
+        MissingToolError: qemu-img is missing.
         InfraError: it failed.
     """
-    require({"mke2fs": "e2fsprogs"}, "adopting your cloud image")
+    require(TOOLS, "adopting your cloud image")
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
-        with seed.open("wb") as disk:
-            disk.truncate(SEED_BYTES)
-        # cloud-init takes any file system of this name; mke2fs fills one without root and is needed anyway.
-        command = ["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-L", "cidata", "-d", folder, str(seed)]
-        ended = _run(command)
+        # cloud-init reads its seed from VFAT and ISO 9660 alone; qemu-img can make the former, and is needed anyway.
+        volume = {"driver": "vvfat", "dir": folder, "label": SEED_LABEL, "floppy": True, "fat-type": 12}
+        ended = _run(["qemu-img", "convert", "-O", "raw", f"json:{json.dumps(volume)}", str(seed)])
     if ended.returncode != 0:
         raise InfraError(f"the cloud-init seed {seed} could not be written: {ended.stderr.strip()}")
 

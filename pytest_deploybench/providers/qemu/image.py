@@ -92,7 +92,7 @@ def from_cloud_image(path: Path, cache: Path, progress: Progress) -> Image:
 
     Raises:
         UsageError: the image cannot be used as it is; the message says why and what to do.
-        MissingToolError: qemu-img or mke2fs is missing.
+        MissingToolError: qemu-img is missing.
     """
     from filelock import FileLock
 
