@@ -20,7 +20,6 @@ from pytest_deploybench.providers.qemu import keeper
 from pytest_deploybench.providers.qemu.keeper import Command, Orders
 
 _END_WITHIN_S = 15.0
-_REMOVE_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -115,18 +114,13 @@ def end(folder: Path) -> None:
     """
     record = _record(folder)
     if record is not None:
-        _end_process(record["keeper"], signal.SIGTERM)
-        for entry in (record["keeper"], *record["commands"].values()):
-            _end_process(entry, signal.SIGKILL)
+        for entry in (record["keeper"], *record["commands"].values()):  # the keeper first: nothing new starts then
+            _kill(entry)
         if left := pids(folder):
-            raise InfraError(
-                f"processes {', '.join(map(str, left))} of {folder} do not end; see them with ps and kill them"
-            )
-    for _ in range(_REMOVE_TRIES):  # a keeper that was killed half-way may race us for the files
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-    raise InfraError(f"{folder} cannot be removed; check its owner and permissions, then remove it by hand")
+            raise InfraError(f"processes {', '.join(map(str, left))} of {folder} do not end; see them with ps")
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        raise InfraError(f"{folder} cannot be removed; check its owner and permissions, then remove it by hand")
 
 
 def _record(folder: Path) -> dict[str, Any] | None:
@@ -141,12 +135,12 @@ def _alive(entry: dict[str, Any]) -> bool:
     return entry["started"] is not None and keeper.started_at(entry["pid"]) == entry["started"]
 
 
-def _end_process(entry: dict[str, Any], how: signal.Signals) -> None:
-    """Signal exactly this process, never one that inherited its number, and wait until it is gone."""
+def _kill(entry: dict[str, Any]) -> None:
+    """Kill exactly this process, never one that inherited its number, and wait until it is gone."""
     with _handle(entry) as handle:
         if handle is not None:
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(handle, how)
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
             poller = select.poll()
             poller.register(handle, select.POLLIN)
             poller.poll(_END_WITHIN_S * 1000)

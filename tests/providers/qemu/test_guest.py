@@ -87,6 +87,23 @@ def test_a_saved_guest_goes_on_where_it_was_and_keeps_its_memory_to_itself(tmp_p
     assert stored.digest_of(memory) == saved
 
 
+def test_the_memory_of_a_saved_guest_is_its_file_and_not_its_state(tmp_path: Path) -> None:
+    """Whoever writes another letter into the file makes the guest say another letter."""
+    made = tiny.hardware(tmp_path, *tiny.COUNT_AND_SAY_B)
+    memory, devices = tmp_path / "memory", tmp_path / "devices"
+    first = tiny.started(made, tmp_path / "first", Memory(memory, private=False))
+    first.await_console(B, 60)
+    first.save_state(devices, 60)
+    first.end()
+    with memory.open("r+b") as file:
+        file.seek(tiny.SECTOR_AT + tiny.COUNT_AND_SAY_B.index(ord("B")))
+        file.write(b"C")
+    machine = tiny.started(made, tmp_path / "second", Memory(memory, private=True), incoming=True)
+    machine.load_state(devices.read_bytes(), 60)
+    machine.await_console(re.compile(b"C{100}"), 60)
+    machine.end()
+
+
 def test_a_state_that_is_no_state_is_an_error(tmp_path: Path) -> None:
     made = tiny.hardware(tmp_path, *tiny.WAIT)
     memory = tmp_path / "memory"

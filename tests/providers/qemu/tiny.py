@@ -10,6 +10,8 @@ from pytest_deploybench.providers.qemu.guest import Guest, Hardware, Memory
 from pytest_deploybench.providers.qemu.image import Image
 
 SIZE = MachineSize(cpus=1, memory_gb=0.125, disk_gb=1)
+SECTOR_AT = 0x7C00
+"""Where a BIOS loads the boot sector."""
 _COM1 = (0xBA, 0xF8, 0x03)  # mov dx, 0x3f8
 
 
