@@ -174,7 +174,7 @@ def _remedy(trial: TrialRecord) -> str:
         return "Choose a provider or a host that can run this task."
     if any(check.outcome is Outcome.ERROR for check in trial.checks):
         return _REMEDIES[Fault.VERIFIER]
-    return "Let all checks of the task run: select it by label or name, not single checks."
+    return "Let the session run to its end, and select tasks by label or name, not single checks."
 
 
 def _machine(trial: TrialRecord) -> str:

@@ -80,7 +80,7 @@ def test_a_failed_trial_shows_its_first_cause_and_its_folder() -> None:
         (Fault.OURS, Outcome.ERROR, "report this"),
         (None, Outcome.ERROR, "The verifier needs a repair"),
         (None, Outcome.SKIPPED, "Choose a provider"),
-        (None, Outcome.PASSED, "Let all checks of the task run"),
+        (None, Outcome.PASSED, "Let the session run to its end"),
     ],
 )
 def test_an_invalid_trial_says_what_to_do(fault: Fault | None, outcome: Outcome, remedy: str) -> None:
