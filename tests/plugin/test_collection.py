@@ -41,7 +41,10 @@ def test_all_checks_of_a_trial_stand_together(project: Project) -> None:
 
 def test_a_tasks_own_parameters_come_after_the_trial(project: Project) -> None:
     project.task(
-        checks="import pytest\n@pytest.mark.parametrize('mode', ['fast', 'slow'])\ndef test_it(layer1, mode): pass\n"
+        checks="def pytest_generate_tests(metafunc):\n"
+        "    if 'mode' in metafunc.fixturenames:\n"
+        "        metafunc.parametrize('mode', ['fast', 'slow'])\n"
+        "def test_it(layer1, mode): pass\n"
     )
     result = project.collect("--collect-only", "-q", "--deploybench-agent=noop")
     assert [nodeid.partition("::")[2] for nodeid in ids(result)[-2:]] == ["test_it[noop-fast]", "test_it[noop-slow]"]

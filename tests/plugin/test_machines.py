@@ -147,7 +147,7 @@ def test_a_machine_that_cannot_be_destroyed_is_shown(project: Project) -> None:
     for _ in range(8):
         project.provider.script("destroy", "fail", message="the hypervisor says no")
     project.task()
-    result = project.run("--deploybench-agent=noop")
+    result = project.run("--deploybench-agent=noop", "-q")
     result.stdout.fnmatch_lines(["deploybench: machine db-* could not be destroyed: *the hypervisor says no*"])
     for machine in project.provider.traces():
         project.provider.kill(machine)

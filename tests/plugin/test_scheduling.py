@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 
@@ -51,6 +52,19 @@ def test_the_longest_agent_budget_goes_first(project: Project) -> None:
     order = list(dict.fromkeys(trial for _, trial in started(result)))
     assert order == ["b_venue20-noop", "c_venue20-noop", "a_venue20-noop"]
     result.assert_outcomes(passed=3 * (len(CHECKS) + 1) + 1)
+
+
+def test_a_trial_does_not_wait_behind_a_long_one_while_a_worker_is_idle(project: Project) -> None:
+    for meeting in ("first_waits", "third_is_over"):
+        os.mkfifo(project.path / meeting)
+    first = "def test_waits(layer1):\n    open('first_waits', 'w').close()\n    open('third_is_over').close()\n"
+    project.task("a_venue20", checks=first + "def test_last(layer1): pass\n", budget__agent_s=900, budget__check_s=20)
+    second = "def test_waits(layer1): open('first_waits').close()\n"
+    second += "".join(f"def test_{number}(layer1): pass\n" for number in range(3))
+    project.task("b_venue20", checks=second, budget__agent_s=800, budget__check_s=20)
+    third = "def test_ends(layer1): open('third_is_over', 'w').close()\n"
+    project.task("c_venue20", checks=third, budget__agent_s=700, budget__check_s=20)
+    project.run("--deploybench-agent=noop", "-n2").assert_outcomes(passed=3 * len(CHECKS) + 7)
 
 
 def test_without_xdist_the_order_is_pytests(project: Project) -> None:
