@@ -62,6 +62,8 @@ class Project:
     provider: scripted_provider.ScriptedProvider
     home: Path
     """Where this user's state and caches are."""
+    temp: Path
+    """Where temporary files go, sockets among them."""
 
     @property
     def path(self) -> Path:
@@ -101,7 +103,11 @@ class Project:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Project:
+    temp = tmp_path_factory.mktemp("t")  # short, since the address of a socket is
+    monkeypatch.setenv("TMPDIR", str(temp))
     site, machines, home = (pytester.path.parent / f"{pytester.path.name}-{name}" for name in ("site", "vms", "home"))
     scripted_provider.register(site)
     inherited = os.environ.get("PYTHONPATH", "")
@@ -111,4 +117,4 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     pytester.makeini("[pytest]\naddopts = --strict-markers\n")
     pytester.makeconftest(STAND_IN)
-    return Project(pytester, scripted_provider.ScriptedProvider(folder=machines), home)
+    return Project(pytester, scripted_provider.ScriptedProvider(folder=machines), home, temp)
