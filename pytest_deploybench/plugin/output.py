@@ -33,7 +33,8 @@ def progress(config: pytest.Config) -> Progress:
     def show(line: str) -> None:
         terminal: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None and terminal.verbosity >= 0:
-            terminal.ensure_newline()
+            if config.get_terminal_writer().width_of_current_line:  # xdist's dots, which pytest's own look misses
+                terminal.write_line("")
             terminal.write_line(f"deploybench: {line}")
 
     return show
