@@ -17,6 +17,9 @@ from pytest_deploybench import taskfile
 from pytest_deploybench.errors import DeployBenchError
 from pytest_deploybench.model import Task
 
+_PIPED_WIDTH = 160
+"""Columns where no terminal sets a limit, so that a row stays one line for `grep`."""
+
 
 def show(config: pytest.Config) -> int:
     """Print the tasks under the given paths and return the exit status.
@@ -31,6 +34,8 @@ def show(config: pytest.Config) -> int:
     except SyntaxError as error:
         raise pytest.UsageError(f"-m or -k: {error}. Write for example -m 'legacy and not gpu'") from None
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPED_WIDTH
     console.print(table(tasks))
     console.print(f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}")
     return pytest.ExitCode.OK
@@ -69,7 +74,7 @@ def table(tasks: Iterable[Task]) -> Table:
     """One row a task."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("task", "title", "domain", "difficulty", "languages", "labels"):
-        grid.add_column(heading, overflow="fold")
+        grid.add_column(heading, overflow="fold", no_wrap=heading in ("task", "domain", "difficulty"))
     for task in tasks:
         flags = [label for label in ("gpu", "qemu", "legacy", "smoke") if label in task.labels]
         grid.add_row(task.id, task.title, task.domain, task.difficulty, ", ".join(task.languages), ", ".join(flags))
