@@ -14,6 +14,7 @@ from pytest_deploybench.model import AgentRun
 if TYPE_CHECKING:
     from testinfra.host import Host
 
+
 def program(server: Host, name: str) -> str:
     """Real path of a command as the experiment finds it, after the agent's `env.sh`; empty when there is none."""
     return _output(
