@@ -48,18 +48,18 @@ NETWORK = {
 
 ADOPTION = """\
 set -u
-systemctl disable --now ssh.service ssh.socket
+units="apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer man-db.timer
+    systemd-tmpfiles-clean.timer systemd-timesyncd.service unattended-upgrades.service"
+systemctl --no-reload mask $units
+systemctl --no-block stop $units ssh.service ssh.socket
 rm -f /etc/ssh/ssh_host_*
-for unit in apt-daily apt-daily-upgrade dpkg-db-backup e2scrub_all fstrim man-db systemd-tmpfiles-clean; do
-    systemctl mask --now $unit.timer
-done
-systemctl mask --now unattended-upgrades.service systemd-timesyncd.service
 command -v update-ca-certificates && update-ca-certificates
 touch /etc/cloud/cloud-init.disabled
 systemctl daemon-reload
-systemctl start --no-block deploybench-identity.service
+systemctl --no-block start deploybench-identity.service
 """
-"""Ends with the service that waits for the identity; a unit that the image lacks is no reason to stop before that."""
+"""Last act of the first boot. It waits for no other unit (this one is part of the boot that they wait for), and a unit
+that the image lacks is no reason to stop. sshd stays enabled: without host keys it cannot start before the identity."""
 
 
 def inspect(path: Path) -> str:
