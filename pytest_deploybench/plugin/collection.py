@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,8 +31,9 @@ def task_module(module_path: Path, parent: pytest.Collector) -> TaskModule | Non
     """The collector of a task's test module; None for another module beside a task.yaml."""
     if not is_task_module(module_path):
         return None
-    # Only now, so that projects without a task never pay for the hooks below. Importing it again does nothing.
-    parent.config.pluginmanager.import_plugin(__name__)
+    plugins = parent.config.pluginmanager
+    if not plugins.has_plugin(__name__):  # only now, so that projects without a task never pay for the hooks below
+        plugins.register(sys.modules[__name__], __name__)
     module: TaskModule = TaskModule.from_parent(parent, path=module_path)
     return module
 
