@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from pytest_deploybench.errors import InfraError, MissingToolError
 from pytest_deploybench.model import Lease, MachineRequest, MachineSize, MachineState, ProviderOptions
