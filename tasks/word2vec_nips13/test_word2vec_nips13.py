@@ -39,7 +39,8 @@ class Word2VecChallenge(Challenge):
 def draw(seed: int) -> Word2VecChallenge:
     corpus = oracle.draw_corpus(seed)
     return Word2VecChallenge(
-        command="python3 word2vec_experiment.py",
+        # More BLAS threads than one only get into each other's way on vectors of this length.
+        command="OPENBLAS_NUM_THREADS=1 python3 word2vec_experiment.py",
         inputs={
             "word2vec_experiment.py": oracle.driver(),
             "corpus.txt": corpus.text(),
