@@ -31,7 +31,7 @@ SEED_LABEL = "cidata"
 TOOLS = {"qemu-img": "qemu-utils"}
 _CHECK_S = 300
 
-NOT_ADOPTED = ("etc/tiny-initramfs/", "etc/modprobe.d/", "deploybench-network.service", "deploybench-grow.service")
+NOT_ADOPTED = ("tiny-initramfs", "modprobe.d", "deploybench-network", "deploybench/network", "deploybench-grow")
 """Guest files that a cloud image does without: it has an initrd, and cloud-init sets up network and disk."""
 
 NETWORK = {
@@ -53,7 +53,7 @@ units="apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.
 systemctl --no-reload mask $units
 systemctl --no-block stop $units ssh.service ssh.socket
 rm -f /etc/ssh/ssh_host_*
-command -v update-ca-certificates && update-ca-certificates
+ls /usr/local/share/ca-certificates/host-*.crt && update-ca-certificates
 touch /etc/cloud/cloud-init.disabled
 systemctl daemon-reload
 systemctl --no-block start deploybench-identity.service
