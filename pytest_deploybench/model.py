@@ -247,6 +247,8 @@ class ProviderOptions:
 
     image: str | None = None
     """`--deploybench-image`: the user's own cloud image instead of the one we build."""
+    inventory: str | None = None
+    """`--deploybench-inventory`: file that lists the user's own hosts."""
 
 
 @dataclass(frozen=True)

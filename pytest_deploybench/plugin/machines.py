@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_deploybench import registry
+from pytest_deploybench.errors import UsageError
 from pytest_deploybench.fleet import Endpoint, Fleet, FleetClient
 from pytest_deploybench.model import ProviderOptions
 from pytest_deploybench.plugin import output, settings
 from pytest_deploybench.plugin.collection import key_of
+from pytest_deploybench.ports import Progress, Provider
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -54,9 +56,7 @@ class Machines:
         """Start the fleet if it does not run yet, and sweep what dead sessions left."""
         if self._fleet is None:
             progress = output.progress(self._config)
-            provider = registry.load(registry.PROVIDERS, self._settings.provider)(
-                ProviderOptions(image=self._settings.image), progress
-            )
+            provider = self._provider(progress)
             self._settings.run_dir.mkdir(parents=True, exist_ok=True)
             self._fleet = Fleet(
                 provider,
@@ -77,6 +77,16 @@ class Machines:
         if self._fleet is not None:
             self._heed(_POLITE_ENDS, signal.SIG_IGN)
             self.leaks = tuple(self._fleet.close())
+
+    def _provider(self, progress: Progress) -> Provider:
+        """Raises pytest.UsageError where the provider lacks something that only the user can give."""
+        options = ProviderOptions(image=self._settings.image, inventory=self._settings.inventory)
+        try:
+            provider: Provider = registry.load(registry.PROVIDERS, self._settings.provider)(options, progress)
+            _ = provider.capacity  # asked now, so that what is missing ends the session and not each trial
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+        return provider
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: WorkerController) -> None:

@@ -16,6 +16,8 @@ HEADING = (
     "`deploybench doctor --fix`, see `pytest --deploybench-list`, run `pytest --deploybench-agent=reference -m smoke`"
 )
 
+DEFAULT_PROVIDER = "qemu"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("deploybench", HEADING)
@@ -43,9 +45,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--deploybench-provider",
-        default="qemu",
+        default=DEFAULT_PROVIDER,
         metavar="NAME",
-        help="Where machines come from (default: qemu, virtual machines on this host)",
+        help="Where machines come from (default: qemu, virtual machines on this host; ssh: your own hosts)",
+    )
+    group.addoption(
+        "--deploybench-inventory",
+        metavar="FILE",
+        help="Your own hosts for --deploybench-provider=ssh, as YAML: `hosts:`, a list of name, host, port, user, "
+        "key_file, host_key, labels (gpu, or a GPU's name), cpus, memory_gb, disk_gb, and reset: {command, limit_s}, "
+        "run on this machine to make the host fresh again. Without a reset a host is used once",
     )
     group.addoption(
         "--deploybench-image",

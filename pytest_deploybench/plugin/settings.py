@@ -18,6 +18,7 @@ import pytest
 from pytest_deploybench import registry
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.plugin.lineup import DEFAULT_AGENT, Lineup, assemble
+from pytest_deploybench.plugin.options import DEFAULT_PROVIDER
 
 WORKER_INPUT = "deploybench"
 """Key under which a worker finds what the controller decided, as JSON."""
@@ -37,6 +38,7 @@ class Settings:
     lineup: Lineup
     provider: str
     image: str | None
+    inventory: str | None
     machines: int | None
     retries: int
     sources: Path
@@ -90,6 +92,7 @@ def build(config: pytest.Config) -> Settings:
         lineup=assemble(option.deploybench_agent, option.deploybench_model, option.deploybench_attempts, _needs_model),
         provider=option.deploybench_provider,
         image=option.deploybench_image and str(_from_invocation(config, Path(option.deploybench_image))),
+        inventory=_inventory(config),
         machines=option.deploybench_machines,
         retries=option.deploybench_retries,
         sources=_from_invocation(config, option.deploybench_sources or cache_folder() / "sources"),
@@ -141,6 +144,16 @@ def _fresh(folder: Path) -> Path:
 
 def _from_invocation(config: pytest.Config, path: Path) -> Path:
     return config.invocation_params.dir / path.expanduser()
+
+
+def _inventory(config: pytest.Config) -> str | None:
+    given, provider = config.option.deploybench_inventory, config.option.deploybench_provider
+    if given and provider == DEFAULT_PROVIDER:
+        raise UsageError(
+            f"--deploybench-inventory={given}: machines come from {provider!r} here, which uses no hosts of yours. "
+            "Add --deploybench-provider=ssh."
+        )
+    return given and str(_from_invocation(config, Path(given)))
 
 
 def _needs_model(agent: str) -> bool:
