@@ -65,6 +65,33 @@ class Category(StrEnum):
     TIMEOUT = "timeout"
     CRASH = "crash"
     CONTAINER = "container"
+    NETWORK = "network"
+
+    @property
+    def root_cause(self) -> Category:
+        """Which of the paper's five root causes this is: dependency, gpu, build, artifact or system."""
+        return _ROOT_CAUSES.get(self, self)
+
+
+_ROOT_CAUSES = {
+    Category.OOM: Category.SYSTEM,
+    Category.TIMEOUT: Category.SYSTEM,
+    Category.NETWORK: Category.SYSTEM,
+    Category.CONTAINER: Category.SYSTEM,
+    Category.CRASH: Category.ARTIFACT,
+}
+
+
+class Role(StrEnum):
+    """What a line of a log tells about the run; the head of layer1/rules.py explains each."""
+
+    BENIGN = "benign"
+    CAUSE = "cause"
+    CONSEQUENCE = "consequence"
+    CONTEXT = "context"
+    RECOVERY = "recovery"
+    SUCCESS = "success"
+    STEP = "step"
 
 
 class Domain(StrEnum):
@@ -319,6 +346,11 @@ class Finding:
     explanation: str
     remedy: str
     confidence: float = 1.0
+    ecosystem: str = ""
+    """Whose manner of speech it is: `pip`, `cmake`, `kernel`."""
+    kind: str = ""
+    """A finer name within the category; empty where there is none."""
+    role: Role = Role.CAUSE
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from pytest_deploybench.layer1.rules import Catalogue, Rule, load_catalogue
-from pytest_deploybench.model import Finding
+from pytest_deploybench.model import Category, Finding
 from pytest_deploybench.redact import strip_escapes
 
 LINE_LIMIT = 2000
@@ -34,12 +34,12 @@ def parse(lines: Iterable[str], catalogue: Catalogue | None = None) -> list[Find
     findings = []
     for number, raw in enumerate(lines, start=1):
         line = _visible_part(raw)
-        rule = catalogue.first_match(line)
-        if rule is None:
+        rule = catalogue.speaker(line)
+        if rule is None or rule.category is None:
             continue
         count[rule.id] += 1
         if count[rule.id] <= FINDINGS_PER_RULE:
-            findings.append(_finding(rule, number, line))
+            findings.append(_finding(rule, rule.category, number, line))
     return findings
 
 
@@ -51,13 +51,16 @@ def _visible_part(raw: str) -> str:
     return strip_escapes(line).rstrip()
 
 
-def _finding(rule: Rule, number: int, line: str) -> Finding:
+def _finding(rule: Rule, category: Category, number: int, line: str) -> Finding:
     return Finding(
         rule=rule.id,
-        category=rule.category,
+        category=category,
         line_number=number,
         line=line,
         explanation=rule.explanation,
         remedy=rule.remedy,
         confidence=rule.confidence,
+        ecosystem=rule.ecosystem,
+        kind=rule.kind,
+        role=rule.role,
     )

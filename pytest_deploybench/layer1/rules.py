@@ -1,17 +1,39 @@
 """Loads the rules of Layer 1 from YAML, checks them and compiles them.
 
-A catalogue file is a list of entries:
+A catalogue file holds the rules of one ecosystem and is named after it (`pip.yaml`, `cmake.yaml`, `kernel.yaml`). It is
+a list of entries:
 
-    - id: missing-shared-library        names the finding, not the remedy
-      category: dependency              one of model.Category; also the name of the file
+    - id: missing-shared-library        names the finding, not the remedy; unique in the whole catalogue
+      role: cause                       optional, `cause` by default; the table below
+      category: dependency              one of model.Category; only for cause, consequence and context
+      kind: shared-library              optional; a finer name within the category, lower-case words joined by hyphens
       patterns: ['...']                 any of these regular expressions, searched in one line
       unless: ['...']                   optional; a line that one of these matches is passed over
       explanation: ...                  what happened, one sentence
-      remedy: ...                       what to do about it, one sentence
-      confidence: 0.95                  0 to 1; from FAILING_CONFIDENCE on, a finding counts against the deployment
+      remedy: ...                       what to do about it, one sentence; only for cause, consequence and context
+      confidence: 0.95                  0 to 1; from FAILING_CONFIDENCE on, a finding counts against the deployment;
+                                        optional (1.0) for the other roles
       samples:
         hits: ['...']                   lines that give this finding and no other
         near_misses: ['...']            lines that look like it and must not give it
+
+A role says what the line tells the judge (layer1/judgment.py):
+
+    cause        a failure that needs no other to explain it: `fatal error: zlib.h: No such file or directory`
+    consequence  it only says that something before it failed: `make: *** [all] Error 2`, `Build FAILED`, an exit status
+    context      no failure by itself, but of use to a reader
+    benign       the line looks like a failure and is none: `0 errors`, `Looking for X - not found`, a test that passes
+    recovery     what failed just above was tried again or done without: `Retrying in 5 s`, `falling back to ...`
+    success      a tool or a whole run ended well: `BUILD SUCCESSFUL`, `Successfully installed x`, `12 passed in 3 s`
+    step         a new step of a script or a pipeline begins, so an earlier one did not stop it: `##[group]Run make`
+
+What a rule sees is one line as a reader would see it: no colours, the last state of a progress bar, and without the
+prefixes that log collectors put in front (times, `#12 3.4`, `[stage 2/5]`, `web_1 |`), so that `^` means what the tool
+wrote first. One rule speaks for a line: the most confident that matches; of equals, benign first. So a benign rule
+silences exactly what it is at least as sure about.
+
+A pattern must be cheap and must not backtrack without end: no look-behind or back-reference, repetitions bounded
+(`[^ ]{1,200}`), and some text of at least three characters that every match holds (layer1/anchors.py looks for it).
 
 Reading the files is the only I/O of Layer 1.
 """
@@ -20,13 +42,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_deploybench.errors import UsageError
-from pytest_deploybench.layer1.anchors import anchors
-from pytest_deploybench.model import Category
+from pytest_deploybench.model import Category, Role
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -35,6 +56,11 @@ if TYPE_CHECKING:
 
 FAILING_CONFIDENCE = 0.5
 """A finding below this is a hint to a reader and fails nothing."""
+
+FINDING_ROLES = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT})
+"""Roles whose lines are reported; the others only help to judge."""
+
+_SLUG = r"[a-z0-9]+(-[a-z0-9]+)*"
 
 
 class CatalogueError(UsageError):
@@ -47,20 +73,24 @@ class CatalogueError(UsageError):
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of failure, and the lines that give it away."""
+    """One kind of line, what it tells, and the patterns that give it away."""
 
     id: str
-    category: Category
+    ecosystem: str
     patterns: tuple[re.Pattern[str], ...]
-    unless: tuple[re.Pattern[str], ...]
-    explanation: str
-    remedy: str
-    confidence: float
-    hits: tuple[str, ...]
-    near_misses: tuple[str, ...]
+    category: Category | None = None
+    """None for the roles that are not reported."""
+    role: Role = Role.CAUSE
+    kind: str = ""
+    unless: tuple[re.Pattern[str], ...] = ()
+    explanation: str = ""
+    remedy: str = ""
+    confidence: float = 1.0
+    hits: tuple[str, ...] = ()
+    near_misses: tuple[str, ...] = ()
 
     def matches(self, line: str) -> bool:
-        """Whether the line gives this finding."""
+        """Whether the line is of this kind."""
         return any(pattern.search(line) for pattern in self.patterns) and not any(
             pattern.search(line) for pattern in self.unless
         )
@@ -68,19 +98,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Rules with unique ids, the most confident first; equally confident ones in the order of their files."""
+    """Rules with unique ids, the first to speak for a line first."""
 
     rules: tuple[Rule, ...]
 
-    def first_match(self, line: str) -> Rule | None:
-        """The most confident rule that speaks for this line."""
-        if not any(map(line.lower().__contains__, self._anchors)):
-            return None
+    def speaker(self, line: str) -> Rule | None:
+        """The rule that speaks for this line."""
         return next((rule for rule in self.rules if rule.matches(line)), None)
-
-    @cached_property
-    def _anchors(self) -> tuple[str, ...]:
-        return tuple(sorted(set().union(*(anchors(p.pattern) for rule in self.rules for p in rule.patterns))))
 
 
 @dataclass(frozen=True)
@@ -93,13 +117,15 @@ class _Samples:
 @dataclass(frozen=True)
 class _Entry:
     id: str
-    category: Category
     patterns: list[str]
     explanation: str
-    remedy: str
-    confidence: float
     samples: _Samples
-    unless: list[str] | None = None
+    category: Category | None = None
+    role: Role = Role.CAUSE
+    kind: str | None = None
+    unless: list[str] = field(default_factory=list)
+    remedy: str | None = None
+    confidence: float | None = None
     __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid"}
 
 
@@ -129,7 +155,11 @@ def read_catalogue(folder: Traversable) -> Catalogue:
             if rule.id in rules:
                 raise CatalogueError(file.name, rule.id, "id", "stands twice in the catalogue")
             rules[rule.id] = rule
-    return Catalogue(tuple(sorted(rules.values(), key=lambda rule: -rule.confidence)))
+    return Catalogue(tuple(sorted(rules.values(), key=_precedence)))
+
+
+def _precedence(rule: Rule) -> tuple[float, bool]:
+    return -rule.confidence, rule.role is not Role.BENIGN
 
 
 def _rules_of(file: str, text: str) -> Iterator[Rule]:
@@ -138,7 +168,7 @@ def _rules_of(file: str, text: str) -> Iterator[Rule]:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        entries = yaml.safe_load(text)
+        entries = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     except yaml.YAMLError as error:
         raise CatalogueError(file, "(none)", "YAML", " ".join(str(error).split())) from error
     if not isinstance(entries, list):
@@ -155,16 +185,18 @@ def _rules_of(file: str, text: str) -> Iterator[Rule]:
 
 
 def _rule(file: str, entry: _Entry) -> Rule:
+    reported = entry.role in FINDING_ROLES
+    confidence = 1.0 if entry.confidence is None else entry.confidence
     for key, is_wrong, problem in (
-        (
-            "id",
-            not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", entry.id),
-            "lower-case words joined by hyphens are expected",
-        ),
+        ("id", not re.fullmatch(_SLUG, entry.id), "lower-case words joined by hyphens are expected"),
+        ("kind", not re.fullmatch(_SLUG, entry.kind or "x"), "lower-case words joined by hyphens are expected"),
         ("patterns", not entry.patterns, "at least one is needed"),
         ("explanation", not entry.explanation.strip(), "must say what happened"),
-        ("remedy", not entry.remedy.strip(), "must say what to do"),
-        ("confidence", not 0 < entry.confidence <= 1, "a number above 0 and at most 1 is expected"),
+        ("category", reported and entry.category is None, f"a {entry.role} needs one"),
+        ("category", not reported and entry.category is not None, f"a {entry.role} has none"),
+        ("remedy", reported and not (entry.remedy or "").strip(), "must say what to do"),
+        ("confidence", reported and entry.confidence is None, f"a {entry.role} needs one"),
+        ("confidence", not 0 < confidence <= 1, "a number above 0 and at most 1 is expected"),
         ("samples.hits", not entry.samples.hits, "at least one line is needed"),
         ("samples.near_misses", not entry.samples.near_misses, "at least one line is needed"),
     ):
@@ -172,12 +204,15 @@ def _rule(file: str, entry: _Entry) -> Rule:
             raise CatalogueError(file, entry.id, key, problem)
     return Rule(
         id=entry.id,
+        ecosystem=file.removesuffix(".yaml"),
         category=entry.category,
+        role=entry.role,
+        kind=entry.kind or "",
         patterns=_compiled(file, entry.id, "patterns", entry.patterns),
-        unless=_compiled(file, entry.id, "unless", entry.unless or []),
+        unless=_compiled(file, entry.id, "unless", entry.unless),
         explanation=entry.explanation.strip(),
-        remedy=entry.remedy.strip(),
-        confidence=entry.confidence,
+        remedy=(entry.remedy or "").strip(),
+        confidence=confidence,
         hits=tuple(entry.samples.hits),
         near_misses=tuple(entry.samples.near_misses),
     )

@@ -39,7 +39,11 @@ _CLAIMS: dict[str, tuple[Category, str]] = {
     ),
     "test_log_reports_no_operating_system_error": (
         Category.SYSTEM,
-        "No permission, disk, network or service of the machine stood in the way.",
+        "No permission, disk or service of the machine stood in the way.",
+    ),
+    "test_log_reports_no_network_failure": (
+        Category.NETWORK,
+        "Nothing had to be fetched that could not be reached.",
     ),
     "test_log_reports_no_memory_exhaustion": (
         Category.OOM,

@@ -17,7 +17,7 @@ MISSING = "./solve: error while loading shared libraries: libgmp.so.10: cannot o
 
 
 def rule(name: str, pattern: str, confidence: float = 0.9) -> Rule:
-    return Rule(name, Category.BUILD, (re.compile(pattern),), (), "Why.", "How.", confidence, (), ())
+    return Rule(name, "make", (re.compile(pattern),), Category.BUILD, confidence=confidence)
 
 
 @pytest.mark.parametrize("line", HARMLESS)
