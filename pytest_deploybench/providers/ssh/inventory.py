@@ -194,7 +194,7 @@ _REMEDIES = {
     "disk_gb": "Give the free disk in whole gigabytes, for example 200.",
     "speed_factor": "Give how many times slower than native it is, at least 1, or leave the key out.",
     "reset": "Give command and limit_s, or leave the key out: then the host is used once.",
-    "reset.command": "Give a shell command, or a list of program and arguments; it runs beside pytest, not on the host.",
+    "reset.command": "Give a shell command, or a list of program and arguments; it runs beside pytest, not there.",
     "reset.limit_s": "Give the seconds within which the command must end, or leave the key out for "
     f"{DEFAULT_RESET_LIMIT_S:g}.",
 }

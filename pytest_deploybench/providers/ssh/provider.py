@@ -147,6 +147,10 @@ class SshProvider:
         name, _, port = record.address.rpartition(":")
         return MachineState.RUNNING if _speaks_ssh(name, int(port)) else MachineState.LOST
 
+    def console(self, machine_id: str) -> bytes:  # noqa: ARG002 - the Protocol's
+        """Nothing: a host's console is out of our reach."""
+        return b""
+
     # --- hosts and their standing -------------------------------------------------------------------------------------
 
     @property

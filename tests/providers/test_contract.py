@@ -1,0 +1,146 @@
+"""Every provider keeps every promise of `contract.py`, except for the gaps declared here.
+
+A new provider adds a harness and is held to all of them. A declared gap that suddenly works is a failure, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from pytest_deploybench.errors import MachineLostError
+from pytest_deploybench.model import MachineSize, ProviderOptions
+from pytest_deploybench.ports import Provider
+from pytest_deploybench.providers.qemu.provider import QemuProvider
+from pytest_deploybench.transport import SshMachine
+from tests.providers import contract
+from tests.providers.contract import PROMISES, Harness, Promise
+from tests.providers.ssh.own_hosts import SIZE, OwnHosts, own_hosts
+
+GAPS = {
+    ("ssh", "the_console_can_be_read"): "a host's console is reached through its owner's tooling, if at all",
+    ("ssh", "a_machine_ends_by_itself"): "nothing ends an own host but its next reset, which needs a living session",
+}
+"""What a provider cannot do, and why."""
+
+
+class QemuHarness:
+    """Machines of this host, from the user's own image and template."""
+
+    size = MachineSize(cpus=2, memory_gb=2, disk_gb=10)
+    at_once = 2
+    patience_s = 900.0
+    short_life_s = 5.0
+    life_grace_s = 60.0
+    say_on_console: str | None = "sudo tee /dev/console >/dev/null"
+
+    def __init__(self, folder: Path) -> None:
+        self._machines = folder / "machines"
+        self.recipe = (
+            "from pathlib import Path\n"
+            "from pytest_deploybench.model import ProviderOptions\n"
+            "from pytest_deploybench.providers.qemu.provider import QemuProvider\n"
+            f"provider = QemuProvider(ProviderOptions(), print, machines=Path({str(self._machines)!r}))"
+        )
+
+    def provider(self) -> Provider:
+        return QemuProvider(ProviderOptions(), contract.silent, machines=self._machines)
+
+    def reboot(self, machine: SshMachine) -> None:
+        with suppress(MachineLostError):  # it answers on until its SSH server is ended
+            machine.run("sudo systemctl reboot; exec sleep 3600", timeout_s=self.patience_s)
+
+    def left(self) -> list[str]:
+        return sorted(path.name for path in self._machines.iterdir()) if self._machines.exists() else []
+
+
+class SshHarness:
+    """Throw-away SSH servers on the loopback, each with a reset command that really wipes its home."""
+
+    size = SIZE
+    at_once = 3
+    patience_s = 120.0
+    short_life_s = 0.5
+    life_grace_s = 2.0
+    say_on_console: str | None = None
+
+    def __init__(self, hosts: OwnHosts) -> None:
+        self._hosts = hosts
+        for _ in range(self.at_once):
+            hosts.add()
+        self.recipe = (
+            "from pathlib import Path\n"
+            "from pytest_deploybench.model import ProviderOptions\n"
+            "from pytest_deploybench.providers.ssh.provider import SshProvider\n"
+            f"provider = SshProvider(ProviderOptions(), print, state=Path({str(hosts.state)!r}))"
+        )
+
+    def provider(self) -> Provider:
+        return self._hosts.provider()
+
+    def reboot(self, machine: SshMachine) -> None:
+        """What a reboot looks like from outside: everything ends at once, and the server comes back."""
+        address = machine.lease.address
+        server = next(s for s in self._hosts.servers.values() if s.lease.address.port == address.port)
+        server.stop()
+        server.start()
+
+    def left(self) -> list[str]:
+        """Hosts that are not free, and homes that are not as in the beginning."""
+        touched = [
+            name for name, server in self._hosts.servers.items() if tree(server.home) != tree(server.folder / "base")
+        ]
+        return self._hosts.records() + touched
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@contextmanager
+def qemu(folder: Path) -> Iterator[Harness]:
+    yield QemuHarness(folder)
+
+
+@contextmanager
+def ssh(folder: Path) -> Iterator[Harness]:
+    with own_hosts(folder) as hosts:
+        yield SshHarness(hosts)
+
+
+HARNESSES: dict[str, tuple[Callable[[Path], AbstractContextManager[Harness]], tuple[pytest.MarkDecorator, ...]]] = {
+    "qemu": (qemu, (pytest.mark.vm,)),
+    "ssh": (ssh, ()),
+}
+"""How each provider is set up for the tests, and the markers of tests that do."""
+
+
+@pytest.fixture(scope="module")
+def harness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    make, _ = HARNESSES[request.param]
+    with make(tmp_path_factory.mktemp(request.param)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+@pytest.mark.parametrize(
+    "harness", [pytest.param(name, marks=marks) for name, (_, marks) in HARNESSES.items()], indirect=True
+)
+def test_promise(
+    harness: Harness,
+    promise: Promise,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    provider = request.node.callspec.params["harness"]
+    if reason := GAPS.get((provider, promise.__name__)):
+        request.applymarker(pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True))
+    promise(harness, tmp_path)
+
+
+def test_every_declared_gap_is_one_of_a_provider_and_a_promise() -> None:
+    known = {(name, promise.__name__) for name in HARNESSES for promise in PROMISES}
+    assert set(GAPS) <= known
