@@ -1,0 +1,115 @@
+"""Writes what went through the gateway into the trial's folder: llm.jsonl, one line for each call and each refusal.
+
+Promises a reviewer can check: keys and tokens are removed before anything touches the disk; bodies and file are
+bounded, and a line says what was left out; the event loop never waits for it, since one thread does all the work.
+
+A conversation grows by being sent again with every call, so a line holds only what is new: `continues` says with which
+call's request it begins, and how many items of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pytest_deploybench.redact import redact
+
+FILENAME = "llm.jsonl"
+BODY_LIMIT = 1_000_000
+"""Characters of one body."""
+FILE_LIMIT_BYTES = 200_000_000
+"""From here on bodies are left out; the lines themselves go on."""
+
+_LONGEST_SECRET = 2_000
+_MOST_WAITING = 64
+_HISTORIES = ("messages", "input", "contents")
+
+
+class CallLog:
+    """The file of one trial. All calls of one event loop; `close` waits until everything is on disk."""
+
+    def __init__(self, folder: Path, secrets: Collection[str], thread: ThreadPoolExecutor) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / FILENAME
+        self._secrets = tuple(secrets)
+        self._thread = thread
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._written = 0
+        self._history: list[int] = []
+        self._history_call = 0
+        self.problem: str | None = None
+        """Why the log is not complete."""
+
+    async def add(self, line: dict[str, Any], request: bytes = b"", response: Any = None) -> None:
+        """Append a line with the bodies of a call; a bytes `response` is a body that is not JSON."""
+        while len(self._waiting) >= _MOST_WAITING:
+            await asyncio.wait(self._waiting, return_when=asyncio.FIRST_COMPLETED)
+        loop = asyncio.get_running_loop()
+        job = loop.run_in_executor(self._thread, self._write, line, request, response)
+        self._waiting.add(job)
+        job.add_done_callback(self._waiting.discard)
+
+    async def close(self) -> None:
+        """Wait for the lines that are not yet on disk."""
+        if self._waiting:
+            await asyncio.wait(self._waiting)
+
+    # --- in the thread ------------------------------------------------------------------------------------------------
+
+    def _write(self, line: dict[str, Any], request: bytes, response: Any) -> None:
+        if request and self._written < FILE_LIMIT_BYTES:
+            sent, continues = self._news(line.get("call", 0), _parsed(request))
+            line = {**line, **continues, "request": self._harmless(sent), "response": self._harmless(response)}
+        elif request:
+            line = {**line, "bodies": f"left out: the log has reached {FILE_LIMIT_BYTES} bytes"}
+        data = (redact(json.dumps(line, ensure_ascii=False), self._secrets) + "\n").encode("utf-8", "replace")
+        try:
+            with self._path.open("ab") as file:
+                file.write(data)
+        except OSError as error:
+            self.problem = f"{self._path} cannot be written: {error}"
+        self._written += len(data)
+
+    def _news(self, call: int, request: Any) -> tuple[Any, dict[str, Any]]:
+        """The request without the items that the last one had already."""
+        key = next(
+            (key for key in _HISTORIES if isinstance(request, dict) and isinstance(request.get(key), list)), None
+        )
+        if key is None:
+            return request, {}
+        before, self._history = self._history, [hash(json.dumps(item)) for item in request[key]]
+        earlier, self._history_call = self._history_call, call
+        if not before or self._history[: len(before)] != before:
+            return request, {}
+        news = {**request, key: request[key][len(before) :]}
+        return news, {"continues": {"call": earlier, key: len(before)}}
+
+    def _harmless(self, body: Any) -> Any:
+        """The body without secrets and not longer than allowed: JSON if it still is, else text.
+
+        JSON is written out anew first, for a secret in it could be spelt with escapes.
+        """
+        if isinstance(body, bytes):
+            body = _parsed(body)
+        is_text = isinstance(body, str)
+        text = body if is_text else json.dumps(body, ensure_ascii=False)
+        clean = redact(text[: BODY_LIMIT + _LONGEST_SECRET], self._secrets)
+        if len(text) > BODY_LIMIT:
+            # What the cut left of a secret at the end is no longer recognised, so the end goes.
+            return f"{clean[:-_LONGEST_SECRET]} [cut: {len(text)} characters]"
+        try:
+            return clean if is_text else json.loads(clean)
+        except ValueError:
+            return clean
+
+
+def _parsed(body: bytes) -> Any:
+    text = body.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

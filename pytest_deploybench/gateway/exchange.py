@@ -1,0 +1,305 @@
+"""One call: pass a request on to the provider, again if need be, pass the answer back, book it and log it.
+
+Promises a reviewer can check:
+- the provider's key is put into the request here, and nothing that the provider says of itself in an error reaches the
+  agent with the key in it;
+- a stream is passed on chunk by chunk as it arrives; a call is tried again only while nothing of an answer has been
+  passed on;
+- a call is booked and logged however it ends. An agent that hangs up early is still charged: the answer is read to its
+  end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from pytest_deploybench.gateway import dialects, streams
+from pytest_deploybench.gateway.accounts import Account
+from pytest_deploybench.gateway.dialects import Ask, Outgoing
+from pytest_deploybench.gateway.ledger import Usage, cost_usd
+from pytest_deploybench.gateway.retrying import (
+    Meaning,
+    RetryPolicy,
+    asked_pause_s,
+    is_providers_fault,
+    meaning,
+    summary,
+)
+from pytest_deploybench.models import Dialect
+
+RESPONSE_LIMIT_BYTES = 64_000_000
+
+_SENT_ON = ("accept", "anthropic-beta", "anthropic-version", "content-type", "openai-beta", "user-agent")
+_PASSED_BACK = ("content-type", "request-id", "retry-after", "x-request-id")
+_CHARGED = ("answered", "cut_off", "too_large", "interrupted")
+"""Outcomes of calls for which the provider has generated something."""
+_BROKEN = 502
+"""Stands for an answer that is none."""
+
+
+class TooLargeError(Exception):
+    """An answer beyond the limit."""
+
+
+@dataclass
+class Reply:
+    """What came back from one try."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    """All of it, or with a stream its first chunk."""
+    stream: aiohttp.ClientResponse | None = None
+    fault: str = ""
+    """What was wrong with it as an answer."""
+
+
+@dataclass
+class Exchange:
+    """One call of one account; `run` once."""
+
+    account: Account
+    ask: Ask
+    outgoing: Outgoing
+    client: web.Request
+    session: aiohttp.ClientSession
+    policy: RetryPolicy
+    started: float = field(default_factory=time.monotonic)
+    tries: int = 0
+    number: int = 0
+    collected: bytearray = field(default_factory=bytearray)
+    status: int = 0
+    outcome: str = "interrupted"
+
+    async def run(self) -> web.StreamResponse:
+        """Answer the client."""
+        account, task = self.account, asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine always runs in a task
+        account.ledger = account.ledger.begun()
+        self.number = account.ledger.calls
+        account.calls.add(task)
+        try:
+            reply = await self._reply()
+            if reply is None:
+                return refused(self.ask.dialect, *provider_unavailable(account))
+            return await self._pass_on(reply)
+        finally:
+            account.calls.discard(task)
+            await self._book()
+
+    # --- towards the provider -----------------------------------------------------------------------------------------
+
+    async def _reply(self) -> Reply | None:
+        """The answer of the last try; None where there is nobody to ask or to answer any more."""
+        while True:
+            self.tries += 1
+            reply = await self._try()
+            self.status = reply.status
+            what = Meaning.RETRY if reply.fault else self._meaning(reply)
+            if what is Meaning.HAND_ON:
+                return reply
+            pause = None if what is Meaning.GIVE_UP else self._pause_s(reply)
+            if pause is None:
+                self._give_up(what, reply)
+                return None
+            if self._client_is_gone():
+                self.outcome = "client_gone"
+                return None
+            waits = self.account.waits
+            waits[self.number] = (self.started, None)
+            await asyncio.sleep(pause)
+            waits[self.number] = (self.started, time.monotonic())
+
+    def _give_up(self, what: Meaning, reply: Reply) -> None:
+        spec = self.account.spec
+        said = self._without_key((reply.fault or summary(reply.status, reply.body)).encode()).decode("utf-8", "replace")
+        reason = (
+            f"{spec.provider} refuses {spec.upstream}: {said}"
+            if what is Meaning.GIVE_UP
+            else f"{spec.provider} did not answer for {spec.upstream} in {self.tries} tries, the last one with {said}"
+        )
+        self.outcome = "provider_down"
+        self.account.provider_down = self.account.provider_down or reason
+
+    def _meaning(self, reply: Reply) -> Meaning:
+        return meaning(reply.status, reply.body, answered_before=self.account.answered)
+
+    def _pause_s(self, reply: Reply) -> float | None:
+        return self.policy.pause_s(
+            self.tries,
+            time.monotonic() - self.started,
+            asked_pause_s(reply.headers, reply.body, datetime.now(UTC)),
+            random.random(),  # noqa: S311 - no secret
+        )
+
+    async def _try(self) -> Reply:
+        headers = {name: self.client.headers[name] for name in _SENT_ON if name in self.client.headers}
+        headers |= dialects.key_header(self.ask.dialect, self.account.key)
+        try:
+            response = await self.session.post(
+                self.outgoing.url, data=self.outgoing.body, headers=headers, allow_redirects=False
+            )
+            return await self._received(response)
+        except TooLargeError:
+            return Reply(_BROKEN, {}, dialects.refusal(self.ask.dialect, _BROKEN, "response_too_large", "too large"))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return Reply(_BROKEN, {}, b"", fault=f"{type(error).__name__} {error}".strip())
+
+    async def _received(self, response: aiohttp.ClientResponse) -> Reply:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        streams_on = False
+        try:
+            if self.ask.streams and response.status == 200:
+                first = await response.content.readany()
+                streams_on = bool(first)
+                return Reply(200, headers, first, response if first else None, "" if first else "an empty stream")
+            body = await _whole(response)
+        finally:
+            if not streams_on:
+                response.release()
+        fault = "an answer that is not JSON" if response.status == 200 and not _is_object(body) else ""
+        return Reply(response.status, headers, body, fault=fault)
+
+    # --- towards the client -------------------------------------------------------------------------------------------
+
+    async def _pass_on(self, reply: Reply) -> web.StreamResponse:
+        headers = {name: reply.headers[name] for name in _PASSED_BACK if name in reply.headers}
+        if reply.stream is not None:
+            return await self._pass_on_stream(reply.stream, reply.body, headers)
+        self.outcome = "answered" if reply.status < 300 else "refused_by_model"
+        body = reply.body if reply.status < 300 else self._without_key(reply.body)
+        self.collected += body
+        return web.Response(status=reply.status, headers=headers, body=body)
+
+    async def _pass_on_stream(
+        self, stream: aiohttp.ClientResponse, chunk: bytes, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        out = web.StreamResponse(status=200, headers=headers)
+        splitter = streams.EventSplitter() if self.outgoing.adds_usage else None
+        listening = await _said(out.prepare(self.client))
+        async with stream:
+            while chunk:
+                self.collected += chunk
+                pieces = [chunk] if splitter is None else splitter.feed(chunk)
+                for piece in pieces:
+                    if listening and not (splitter and streams.is_usage_only(piece)):
+                        listening = await _said(out.write(piece))
+                chunk, self.outcome = await self._next(stream)
+        if splitter and splitter.rest() and listening:
+            listening = await _said(out.write(splitter.rest()))
+        if self.outcome != "answered" and self.client.transport:
+            self.client.transport.close()  # without the end of the stream: the client is to notice
+        return out
+
+    async def _next(self, stream: aiohttp.ClientResponse) -> tuple[bytes, str]:
+        """The next chunk, or none and how the stream ended."""
+        if len(self.collected) > RESPONSE_LIMIT_BYTES:
+            return b"", "too_large"
+        try:
+            return await stream.content.readany(), "answered"
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return b"", "cut_off"
+
+    def _client_is_gone(self) -> bool:
+        return self.client.transport is None or self.client.transport.is_closing()
+
+    def _without_key(self, body: bytes) -> bytes:
+        key = self.account.key
+        return body.replace(key.encode(), b"[redacted]") if key else body
+
+    # --- keeping account ----------------------------------------------------------------------------------------------
+
+    async def _book(self) -> None:
+        account, body = self.account, self._answer()
+        used = dialects.usage(self.ask.dialect, body) if isinstance(body, dict) else None
+        if self.outcome == "answered" and isinstance(body, dict) and is_providers_fault(body.get("error")):
+            self.outcome = "cut_off"  # in the midst of a stream, a fault comes as an event
+        if self.outcome in _CHARGED:
+            account.ledger = account.ledger.ended(used, complete=self.outcome == "answered")
+        self._judge_provider()
+        start, end = account.waits.get(self.number, (0.0, 0.0))
+        line = {
+            "event": "call",
+            "call": self.number,
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "model": account.spec.upstream,
+            "dialect": self.ask.dialect,
+            "stream": self.ask.streams,
+            "status": self.status,
+            "outcome": self.outcome,
+            "tries": self.tries,
+            "seconds": round(time.monotonic() - self.started, 3),
+            "waited_s": round((time.monotonic() if end is None else end) - start, 3),
+            "usage": _as_json(used),
+            "cost_usd": cost_usd(used, account.spec.price) if used and account.spec.price else None,
+        }
+        await account.log.add(line, self.ask.body, body)
+
+    def _judge_provider(self) -> None:
+        account = self.account
+        if self.outcome == "answered":
+            account.answered, account.cut_streams = True, 0
+        elif self.outcome == "cut_off":
+            account.cut_streams += 1
+            if account.cut_streams >= self.policy.cut_streams:
+                spec = account.spec
+                reason = f"{spec.provider} broke off {account.cut_streams} streams of {spec.upstream} in a row"
+                account.provider_down = account.provider_down or reason
+
+    def _answer(self) -> Any:
+        """The whole answer as JSON, whether or not it came as a stream; bytes where it is none."""
+        data = bytes(self.collected)
+        found = streams.events(data) if self.ask.streams else []
+        if found:
+            return streams.assemble(self.ask.dialect, found)
+        return json.loads(data) if _is_object(data) else data
+
+
+def provider_unavailable(account: Account) -> tuple[int, str, str]:
+    """The refusal after a provider was given up; 403, since scaffolds try every other status again."""
+    return 403, "provider_unavailable", f"{account.provider_down}. This trial is over and will not be counted"
+
+
+def refused(dialect: Dialect | None, status: int, code: str, message: str) -> web.Response:
+    """The answer to a request that is not passed on."""
+    return web.Response(
+        status=status, content_type="application/json", body=dialects.refusal(dialect, status, code, message)
+    )
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > RESPONSE_LIMIT_BYTES:
+            raise TooLargeError
+    return bytes(body)
+
+
+async def _said(sending: Any) -> bool:
+    """Whether the client still listens."""
+    try:
+        await sending
+    except ConnectionError:
+        return False
+    return True
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _as_json(used: Usage | None) -> dict[str, int] | None:
+    return None if used is None else dict(vars(used))
