@@ -49,6 +49,23 @@ def test_an_unusable_name_is_a_usage_error(
     assert says in usage_error(project, *options, *parallel)
 
 
+@PARALLEL
+def test_own_hosts_are_asked_for_before_any_trial(project: Project, parallel: tuple[str, ...]) -> None:
+    project.task()
+    (project.path / "hosts.yaml").write_text("hosts:\n  - name: gpu1\n    hots: x\n")
+    named = ("--deploybench-agent=noop", "--deploybench-provider=ssh", *parallel)
+    assert "name it with --deploybench-inventory=FILE" in usage_error(project, *named)
+    wrong = usage_error(project, *named, "--deploybench-inventory=hosts.yaml")
+    assert "/hosts.yaml: host gpu1: hots: unknown key. Did you mean" in wrong
+
+
+def test_own_hosts_without_their_provider_are_not_passed_over_in_silence(project: Project) -> None:
+    project.task()
+    assert "Add --deploybench-provider=ssh" in usage_error(
+        project, "--deploybench-agent=noop", "--deploybench-inventory=hosts.yaml"
+    )
+
+
 def test_a_used_run_folder_is_not_overwritten(project: Project) -> None:
     project.task()
     (project.path / "run").mkdir()
