@@ -1,9 +1,25 @@
-"""Layer 1: a rule-based reading of logs. Lines in, findings out.
+"""Layer 1: a rule-based reading of logs. Bytes or lines in, findings and a judgment out.
 
-A rule is data (`catalogue/*.yaml`) with samples of what it hits and what it must pass over: a new rule is a new entry.
+rules      the catalogue (`catalogue/*.yaml`), one file an ecosystem: a new rule is a new entry with samples
+anchors, index, sieve     which few lines a rule could speak for
+cleaning, tracebacks      what a line or a traceback says
+reader     the stream of bytes, with bounded memory
+judgment   whether the run failed, and from which line the rest follows
+report     the result, also as JSON
 """
 
 from pytest_deploybench.layer1.parser import parse
+from pytest_deploybench.layer1.reader import Reader
+from pytest_deploybench.layer1.report import Report
 from pytest_deploybench.layer1.rules import FAILING_CONFIDENCE, Catalogue, CatalogueError, Rule, load_catalogue
 
-__all__ = ["FAILING_CONFIDENCE", "Catalogue", "CatalogueError", "Rule", "load_catalogue", "parse"]
+__all__ = [
+    "FAILING_CONFIDENCE",
+    "Catalogue",
+    "CatalogueError",
+    "Reader",
+    "Report",
+    "Rule",
+    "load_catalogue",
+    "parse",
+]

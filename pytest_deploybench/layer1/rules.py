@@ -5,7 +5,8 @@ a list of entries:
 
     - id: missing-shared-library        names the finding, not the remedy; unique in the whole catalogue
       role: cause                       optional, `cause` by default; the table below
-      category: dependency              one of model.Category; only for cause, consequence and context
+      category: dependency              one of model.Category; for cause, consequence and context, and for a recovery
+                                        from a failure that may yet turn out to be the cause (category: network)
       kind: shared-library              optional; a finer name within the category, lower-case words joined by hyphens
       patterns: ['...']                 any of these regular expressions, searched in one line
       unless: ['...']                   optional; a line that one of these matches is passed over
@@ -47,6 +48,7 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_deploybench.errors import UsageError
+from pytest_deploybench.layer1.anchors import anchors
 from pytest_deploybench.model import Category, Role
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ FAILING_CONFIDENCE = 0.5
 
 FINDING_ROLES = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT})
 """Roles whose lines are reported; the others only help to judge."""
+
+SHORTEST_ANCHOR = 3
+"""Characters of the text that every match of a pattern must hold."""
 
 _SLUG = r"[a-z0-9]+(-[a-z0-9]+)*"
 
@@ -96,15 +101,11 @@ class Rule:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Catalogue:
     """Rules with unique ids, the first to speak for a line first."""
 
     rules: tuple[Rule, ...]
-
-    def speaker(self, line: str) -> Rule | None:
-        """The rule that speaks for this line."""
-        return next((rule for rule in self.rules if rule.matches(line)), None)
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,7 @@ def _rules_of(file: str, text: str) -> Iterator[Rule]:
 
 def _rule(file: str, entry: _Entry) -> Rule:
     reported = entry.role in FINDING_ROLES
+    may_have_category = reported or entry.role is Role.RECOVERY
     confidence = 1.0 if entry.confidence is None else entry.confidence
     for key, is_wrong, problem in (
         ("id", not re.fullmatch(_SLUG, entry.id), "lower-case words joined by hyphens are expected"),
@@ -193,7 +195,7 @@ def _rule(file: str, entry: _Entry) -> Rule:
         ("patterns", not entry.patterns, "at least one is needed"),
         ("explanation", not entry.explanation.strip(), "must say what happened"),
         ("category", reported and entry.category is None, f"a {entry.role} needs one"),
-        ("category", not reported and entry.category is not None, f"a {entry.role} has none"),
+        ("category", entry.category is not None and not may_have_category, f"a {entry.role} has none"),
         ("remedy", reported and not (entry.remedy or "").strip(), "must say what to do"),
         ("confidence", reported and entry.confidence is None, f"a {entry.role} needs one"),
         ("confidence", not 0 < confidence <= 1, "a number above 0 and at most 1 is expected"),
@@ -223,6 +225,10 @@ def _compiled(file: str, rule: str, key: str, patterns: list[str]) -> tuple[re.P
     for number, pattern in enumerate(patterns):
         try:
             compiled.append(re.compile(pattern))
+            needs_anchor = key == "patterns" and min(map(len, anchors(pattern))) < SHORTEST_ANCHOR
         except re.error as error:
             raise CatalogueError(file, rule, f"{key}.{number}", f"{pattern!r} does not compile ({error})") from error
+        if needs_anchor:
+            problem = f"{pattern!r} can match a line that holds none of a few texts of {SHORTEST_ANCHOR} characters"
+            raise CatalogueError(file, rule, f"{key}.{number}", f"{problem}, so every line would have to be tried")
     return tuple(compiled)

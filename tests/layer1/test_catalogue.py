@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from pytest_deploybench.layer1 import FAILING_CONFIDENCE, Rule, load_catalogue, parse
-from pytest_deploybench.layer1.parser import LINE_LIMIT
+from pytest_deploybench.layer1.cleaning import LINE_LIMIT
 from pytest_deploybench.model import Category
 from tests.regexes import HOSTILE_LINES, loose_repetitions, nested_quantifiers
 

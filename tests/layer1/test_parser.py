@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_deploybench.layer1 import Catalogue, Rule, parse
-from pytest_deploybench.layer1.parser import FINDINGS_PER_RULE, LINE_LIMIT
+from pytest_deploybench.layer1.cleaning import LINE_LIMIT
+from pytest_deploybench.layer1.reader import EVENTS_PER_RULE
 from pytest_deploybench.model import Category, Finding
 
 HARMLESS = (Path(__file__).parent / "harmless.log").read_text(encoding="utf-8").splitlines()
@@ -69,7 +70,7 @@ def test_a_repeated_failure_neither_floods_nor_hides_another() -> None:
     findings = parse(log())
     assert findings[0].rule == "killed-for-memory"
     assert findings[1].line_number == 2
-    assert len(findings) == 1 + FINDINGS_PER_RULE + 1
+    assert len(findings) == 1 + EVENTS_PER_RULE + 1
     assert (findings[-1].rule, findings[-1].line_number) == ("failed-make", 5_002)
 
 

@@ -1,0 +1,248 @@
+"""Decides from what was seen in a log whether the run failed, and which line the rest follows from.
+
+The order of the tables and functions below is the order of the thought:
+
+1. What was done again or done without (`recovery`) is no failure; of it remains a suspicion.
+2. What a tool's good end (`success`) comes after is settled; what ends a job (`kind: exit`) is settled by nothing.
+3. Of the failures that are left, those count that stand in the step which broke off, and best those that something
+   else was seen to follow from.
+4. Of these the earliest that is about as sure as the surest is the root. Later lines of the same tool may only say more
+   precisely what the root's line says (`CMake Error at ...`, then what was not found).
+
+Promises a reviewer can check: pure; nothing here reads a line again; every number that weighs is named at the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_deploybench.layer1.rules import FAILING_CONFIDENCE, FINDING_ROLES, Rule
+from pytest_deploybench.model import Category, Finding, Role
+
+EXIT = "exit"
+"""Kind of a consequence that ends a whole job or step: nothing after it can make it good."""
+
+RECOVERY_REACH = 25
+"""Lines above a recovery that it may speak of."""
+FOLLOWS_WITHIN = 60
+"""Lines between a cause and what it brings down with it."""
+NEAR_THE_END = 40
+"""A failure in the last lines of a log needs no other witness: the log ends because of it."""
+WITNESSED = 0.2
+"""How much surer a cause is that something follows from."""
+ABOUT_AS_SURE = 0.15
+"""How much less sure than the surest the earliest may be."""
+PRECISION_REACH = 8
+"""Lines below a root in which the same tool may say more precisely what failed."""
+SUSPICION_REACH = 400
+"""Lines that a failed fetch may lie above what was missing because of it."""
+SURE_IN_SPITE = 0.9
+"""How sure a failure must be to count against an exit status of 0."""
+HINT = 0.4
+"""How sure at most a finding is that was settled."""
+
+_BY_EXIT_STATUS = {
+    124: (Category.TIMEOUT, "timed out"),
+    127: (Category.DEPENDENCY, "a command was not found"),
+    126: (Category.SYSTEM, "a command could not be executed"),
+    132: (Category.CRASH, "illegal instruction"),
+    134: (Category.CRASH, "aborted"),
+    135: (Category.CRASH, "bus error"),
+    136: (Category.CRASH, "arithmetic error"),
+    137: (Category.OOM, "killed, most often because memory ran out"),
+    139: (Category.CRASH, "segmentation fault"),
+}
+
+
+@dataclass
+class Event:
+    """One line that a rule speaks for."""
+
+    rule: Rule
+    number: int
+    """1-based line of the log."""
+    text: str
+    role: Role
+    """The rule's, or what the lines around it make of it."""
+    category: Category | None
+    above: list[bytes] = field(default_factory=list)
+    below: list[bytes] = field(default_factory=list)
+
+    @property
+    def finding(self) -> Finding:
+        """The event as it is reported."""
+        rule = self.rule
+        assert self.category is not None, f"{rule.id} is not reported"  # noqa: S101 - a bug, not bad input
+        return Finding(
+            rule=rule.id,
+            category=self.category,
+            line_number=self.number,
+            line=self.text,
+            explanation=rule.explanation,
+            remedy=rule.remedy,
+            # What the lines around it made harmless is a hint, however sure its rule is.
+            confidence=min(rule.confidence, HINT) if self.role is Role.CONTEXT else rule.confidence,
+            ecosystem=rule.ecosystem,
+            kind=rule.kind,
+            role=self.role,
+        )
+
+    @property
+    def is_exit(self) -> bool:
+        return self.role is Role.CONSEQUENCE and self.rule.kind == EXIT
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """What became of a run."""
+
+    failed: bool
+    root: Finding | None
+    root_event: Event | None
+    standing: tuple[Finding, ...]
+    """All that was seen and is not settled, in the order of the log."""
+
+
+def forgive(events: Sequence[Event], number: int) -> None:
+    """Make failures just above a recovery at line `number` into context: it was tried again, or done without."""
+    for event in reversed(events):
+        if number - event.number > RECOVERY_REACH or event.role is Role.RECOVERY:
+            return
+        if event.role is Role.CAUSE or (event.role is Role.CONSEQUENCE and not event.is_exit):
+            event.role = Role.CONTEXT
+
+
+def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | None = None) -> Judgment:
+    """Weigh all events of a log, in their order.
+
+    `last` is the number and the text of the last line that is not empty.
+    """
+    last_line = last[0]
+    standing = _unsettled(events)
+    failing = [event for event in standing if event.rule.confidence >= FAILING_CONFIDENCE]
+    failing = [event for event in failing if event.role in {Role.CAUSE, Role.CONSEQUENCE}]
+    failed = bool(failing)
+    if exit_status == 0:
+        failed = any(_in_spite(event, last_line) for event in failing)
+    elif exit_status is not None:
+        failed = True
+    reported = tuple(event.finding for event in standing if event.role in FINDING_ROLES)
+    if not failed:
+        return Judgment(False, None, None, reported)
+    root = _root(events, failing, last_line)
+    if root:
+        return Judgment(True, _precise(root, standing), root, reported)
+    return Judgment(True, _unexplained(last, exit_status) if exit_status else None, None, reported)
+
+
+def _in_spite(event: Event, last_line: int) -> bool:
+    """Whether a failure is so plain that even an exit status of 0 does not excuse it: a pipe may have hidden it."""
+    return event.rule.confidence >= SURE_IN_SPITE and event.number > last_line - NEAR_THE_END
+
+
+def _unexplained(last: tuple[int, str], exit_status: int) -> Finding:
+    """What an exit status says by itself, where the log says nothing."""
+    category, meaning = _BY_EXIT_STATUS.get(exit_status, (Category.ARTIFACT, "it failed"))
+    return Finding(
+        rule="unexplained-exit-status",
+        category=category,
+        line_number=last[0],
+        line=last[1],
+        explanation=f"The command ended with exit status {exit_status} ({meaning}), and no line of the log says why.",
+        remedy="Run the command again with more output, for example with set -x or --verbose.",
+        confidence=FAILING_CONFIDENCE,
+        role=Role.CONSEQUENCE,
+    )
+
+
+def _unsettled(events: Sequence[Event]) -> list[Event]:
+    """Reported events after the last success, and all if a job broke off."""
+    settled_until = 0
+    for event in events:
+        if event.role is Role.SUCCESS:
+            settled_until = event.number
+    reported = [event for event in events if event.role in FINDING_ROLES]
+    if any(event.is_exit for event in reported):
+        return reported
+    unsettled = [event for event in reported if event.number > settled_until]
+    if any(event.role is not Role.CONTEXT and event.rule.confidence >= FAILING_CONFIDENCE for event in unsettled):
+        # It failed after all. Then an earlier failure may be why, unless it was settled by the same tool.
+        return reported
+    return unsettled
+
+
+def _root(events: Sequence[Event], failing: Sequence[Event], last_line: int) -> Event | None:
+    causes = [event for event in failing if event.role is Role.CAUSE]
+    causes = _of_broken_step(events, causes) or causes
+    if causes:
+        scores = {id(cause): _score(cause, events, last_line) for cause in causes}
+        surest = max(scores.values())
+        root = next(cause for cause in causes if scores[id(cause)] >= surest - ABOUT_AS_SURE)
+        return _suspect(events, root) or root
+    if failing:
+        return _suspect(events, failing[0]) or _weaker(events, failing[0]) or failing[0]
+    weak = [event for event in events if event.role in {Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT}]
+    return max(weak, key=lambda event: event.rule.confidence, default=None)
+
+
+def _of_broken_step(events: Sequence[Event], causes: Sequence[Event]) -> list[Event]:
+    """The causes in the step that ended the job."""
+    end = next((event for event in events if event.is_exit), None)
+    if end is None:
+        return []
+    begin = max((event.number for event in events if event.role is Role.STEP and event.number < end.number), default=0)
+    return [cause for cause in causes if begin <= cause.number <= end.number]
+
+
+def _score(cause: Event, events: Sequence[Event], last_line: int) -> float:
+    follows = any(
+        event.role is Role.CONSEQUENCE and 0 < event.number - cause.number <= FOLLOWS_WITHIN for event in events
+    )
+    settled = any(event.role is Role.SUCCESS and event.number > cause.number for event in events)
+    witnessed = follows or cause.number > last_line - NEAR_THE_END
+    return cause.rule.confidence + WITNESSED * witnessed - WITNESSED * (settled and not follows)
+
+
+def _suspect(events: Sequence[Event], root: Event) -> Event | None:
+    """A fetch that was given up just before something was found missing: that is why it is missing."""
+    if root.category not in {Category.DEPENDENCY, Category.NETWORK, Category.BUILD}:
+        return None
+    for event in events:
+        if event.role is Role.SUCCESS and event.number < root.number:
+            continue
+        near = 0 < root.number - event.number <= SUSPICION_REACH
+        if near and event.role is Role.RECOVERY and event.category is Category.NETWORK:
+            settled = any(e.role is Role.SUCCESS and event.number < e.number < root.number for e in events)
+            if not settled and event.rule.ecosystem == root.rule.ecosystem:
+                return event
+    return None
+
+
+def _weaker(events: Sequence[Event], consequence: Event) -> Event | None:
+    """The nearest hint above a consequence that nothing surer explains."""
+    hints = [
+        event
+        for event in events
+        if event.role in {Role.CAUSE, Role.CONTEXT}
+        and event.rule.confidence < FAILING_CONFIDENCE
+        and 0 < consequence.number - event.number <= FOLLOWS_WITHIN
+    ]
+    return hints[-1] if hints else None
+
+
+def _precise(root: Event, standing: Sequence[Event]) -> Finding:
+    """The root's line, with the name that a surer rule of the same tool gives just below it."""
+    finding = root.finding
+    better = [
+        event
+        for event in standing
+        if event.rule.ecosystem == root.rule.ecosystem
+        and 0 < event.number - root.number <= PRECISION_REACH
+        and event.rule.confidence > root.rule.confidence
+        and event.role is Role.CAUSE
+    ]
+    if not better:
+        return finding
+    told = better[0].finding
+    return replace(told, line_number=finding.line_number, line=finding.line)

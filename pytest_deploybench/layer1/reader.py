@@ -1,0 +1,235 @@
+"""Reads a log as a stream of bytes and reports what failed in it.
+
+    reader = Reader()
+    for chunk in chunks:
+        reader.feed(chunk)
+    report = reader.close(exit_status=2)
+
+Promises a reviewer can check: no I/O; memory is bounded whatever the log holds (a line without end is cut, repetitions
+of a rule are only counted); how a log is cut into chunks changes nothing; a line gives at most one event, that of its
+surest rule; a line feed and nothing else ends a line, so line numbers are those of a text editor.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from pytest_deploybench.layer1 import tracebacks
+from pytest_deploybench.layer1.cleaning import LINE_LIMIT, own_words, shown, visible, without_escapes, without_prefix
+from pytest_deploybench.layer1.index import index_of
+from pytest_deploybench.layer1.judgment import Event, forgive, judge
+from pytest_deploybench.layer1.report import Report
+from pytest_deploybench.layer1.rules import FINDING_ROLES, Catalogue, Rule, load_catalogue
+from pytest_deploybench.layer1.sieve import Sieve
+from pytest_deploybench.model import Finding, Role
+
+EVENTS_PER_RULE = 10
+"""The first cause matters; the ten-thousandth repetition of it does not, and must not crowd out another rule."""
+
+CONTEXT_LINES = 3
+"""Lines kept above and below what was found."""
+
+TAIL_LIMIT = 1 << 16
+"""Bytes of a line without an end, or of a traceback without one, that wait for more."""
+
+SMALL = 1 << 18
+"""Bytes up to which building the quick sieve costs more than it saves."""
+
+_UNKNOWN_EXCEPTION = "unhandled-python-exception"
+"""The rule that speaks for the end of a traceback when no other does."""
+
+
+class Reader:
+    """One log; not to be used again after `close`."""
+
+    def __init__(self, catalogue: Catalogue | None = None, sieve: Sieve | None = None) -> None:
+        """Without a sieve, the plain one reads small logs and the quickest all others.
+
+        Raises:
+            CatalogueError: no catalogue was given and the one that comes with the package is damaged.
+        """
+        self._catalogue = load_catalogue() if catalogue is None else catalogue
+        self._index = index_of(self._catalogue)
+        self._sieve, self._sieve_is_ours = sieve or self._index.plain_sieve, sieve is None
+        self._bytes = 0
+        self._held = b""  # whole lines from the beginning of a traceback that has not ended
+        self._tail = b""  # a line that has not ended
+        self._lines = 0
+        """Lines that were read: all before `_held`."""
+        self._above: deque[bytes] = deque(maxlen=CONTEXT_LINES)
+        self._last = (0, b"")  # number and text of the last line that is not empty
+        self._events: list[Event] = []
+        self._latest: dict[str, Event] = {}  # of the rules whose last word counts
+        self._broken_off = False
+        self._count: Counter[str] = Counter()
+        self._unframed: list[tuple[Event, int]] = []  # events that want lines below, and where these begin
+        self._traceback: Event | None = None  # the last one
+        self._chained = False  # whether the next traceback belongs to the last one
+
+    def feed(self, chunk: bytes) -> list[Finding]:
+        """Read on and tell what the lines that ended hold; the judgment on it comes with `close`."""
+        self._bytes += len(chunk)
+        if self._sieve_is_ours and self._bytes > SMALL:
+            self._sieve = self._index.best_sieve
+        whole, feed, rest = chunk.rpartition(b"\n")
+        if not feed:
+            self._tail = _cut(self._tail + rest)
+            return []
+        block, self._tail, self._held = self._held + self._tail + whole + feed, _cut(rest), b""
+        return self._read(block, is_last=False)
+
+    def findings(self) -> list[Finding]:
+        """All that was found so far and is reported, in the order of the log, before any judgment."""
+        return [event.finding for event in self._events if event.role in FINDING_ROLES]
+
+    def close(self, exit_status: int | None = None) -> Report:
+        """The judgment on the whole log; `exit_status` is that of the command that wrote it, where it is known."""
+        rest, self._held = self._held + self._tail, b""
+        self._read(rest, is_last=True)
+        events = sorted([*self._events, *self._latest.values()], key=lambda event: event.number)
+        number, text = self._last
+        judgment = judge(events, (number, shown(visible(text))), exit_status)
+        return Report(
+            failed=judgment.failed,
+            root=judgment.root,
+            findings=judgment.standing,
+            counts={finding.rule: self._count[finding.rule] for finding in judgment.standing},
+            lines=self._lines + bool(self._tail),
+            context=_context(judgment.root_event),
+        )
+
+    def _read(self, block: bytes, *, is_last: bool) -> list[Finding]:
+        block = without_escapes(block)
+        known, position, lines = len(self._events), 0, self._lines
+        for start, end, needles in self._sieve.candidates(block):
+            if start < position:  # within a traceback that was read as a whole
+                continue
+            lines += block.count(b"\n", position, start)
+            position, line = start, _Line(block, start, end, lines + 1)
+            if tracebacks.HEADER in line.text:
+                spans = list(islice(_spans(block, end + 1), tracebacks.LINES_AT_MOST))
+                following = (without_prefix(visible(block[first:last])) for first, last in spans)
+                distance = tracebacks.last_line(without_prefix(line.text), following)
+                if distance is None and not is_last and len(block) - start <= TAIL_LIMIT:
+                    block, self._held = block[:start], block[start:]
+                    break
+                if distance:
+                    ending = _Line(block, *spans[distance - 1], line.number + distance)
+                    self._note_exception(ending, line)
+                    position, lines = ending.end, lines + distance
+                    continue
+            self._chained = self._chained or any(mark in line.text for mark in tracebacks.CHAINED)
+            if rule := self._index.speaker(own_words(line.text), needles):
+                self._note(rule, line)
+        self._move_on(block, lines + block.count(b"\n", position))
+        return [event.finding for event in self._events[known:] if event.role in FINDING_ROLES]
+
+    def _note_exception(self, line: _Line, header: _Line) -> None:
+        """What a traceback ends with, which must not be known by name to count."""
+        rule, unknown = self._index.speaker(own_words(line.text)), self._index.by_id(_UNKNOWN_EXCEPTION)
+        if rule is None or (unknown and rule.role in FINDING_ROLES and rule.confidence < unknown.confidence):
+            rule = unknown
+        event = self._note(rule, line) if rule else None
+        chained, self._chained, earlier = self._chained, False, self._traceback
+        if not event or event.role is not Role.CAUSE:
+            return
+        self._traceback = event
+        if tracebacks.is_harmless(visible(b"".join(header.above(1)))):
+            event.role = Role.CONTEXT
+        elif chained and earlier:
+            # Of one failure the exception that says most is the cause, of equals the first.
+            less = earlier if event.rule.confidence > earlier.rule.confidence else event
+            less.role = Role.CONSEQUENCE
+            self._traceback = event if less is earlier else earlier
+
+    def _note(self, rule: Rule, line: _Line) -> Event | None:
+        """The event, where it is kept."""
+        if rule.role is Role.BENIGN:
+            return None
+        self._count[rule.id] += 1
+        latest_counts = rule.role in {Role.SUCCESS, Role.STEP}
+        if not latest_counts and self._count[rule.id] > EVENTS_PER_RULE:
+            return None
+        event = Event(rule, line.number, shown(line.text), rule.role, rule.category)
+        if latest_counts:
+            if rule.role is Role.SUCCESS or not self._broken_off:
+                self._latest[rule.id] = event
+            return event
+        if rule.role is Role.RECOVERY:
+            forgive(self._events, line.number)
+        self._broken_off = self._broken_off or event.is_exit
+        self._events.append(event)
+        if rule.role in FINDING_ROLES:
+            above = line.above(CONTEXT_LINES)
+            earlier = list(self._above)[max(0, len(self._above) + len(above) - CONTEXT_LINES) :]
+            event.above = [*earlier, *above] if len(above) < CONTEXT_LINES else above
+            self._unframed.append((event, line.end + 1))
+        return event
+
+    def _move_on(self, block: bytes, lines: int) -> None:
+        """Keep of a block that was read what the next one needs."""
+        for event, offset in self._unframed:
+            wanted = CONTEXT_LINES - len(event.below)
+            event.below += [block[start:end] for start, end in islice(_spans(block, offset), wanted)]
+        self._unframed = [(event, 0) for event, _ in self._unframed if len(event.below) < CONTEXT_LINES]
+        self._above.extend(_Line(block, len(block), len(block), 0).above(CONTEXT_LINES))
+        full = block.rstrip()
+        if full:
+            self._last = lines - block.count(b"\n", len(full)) + 1, full[full.rfind(b"\n") + 1 :]
+        self._lines = lines
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Where a line stands in its block, and in the log."""
+
+    block: bytes
+    start: int
+    end: int
+    number: int
+
+    @cached_property
+    def text(self) -> str:
+        return visible(self.block[self.start : self.end])
+
+    def above(self, count: int) -> list[bytes]:
+        """Up to so many lines before this one, as far as its block has them."""
+        found: list[bytes] = []
+        position = self.start
+        while position > 0 and len(found) < count:
+            start = self.block.rfind(b"\n", 0, position - 1) + 1
+            found.insert(0, self.block[start : position - 1])
+            position = start
+        return found
+
+
+def _cut(line: bytes) -> bytes:
+    """A line without end, short enough to wait for the rest of it; both its ends and its last state stay."""
+    if len(line) <= TAIL_LIMIT:
+        return line
+    line = line[line.rstrip(b"\r").rfind(b"\r") + 1 :]
+    return line if len(line) <= TAIL_LIMIT else line[: LINE_LIMIT * 2] + line[-LINE_LIMIT * 2 :]
+
+
+def _spans(block: bytes, position: int) -> Iterator[tuple[int, int]]:
+    """Where the lines from a position on begin and end."""
+    while position < len(block):
+        end = block.find(b"\n", position)
+        end = len(block) if end < 0 else end
+        yield position, end
+        position = end + 1
+
+
+def _context(event: Event | None) -> tuple[tuple[int, str], ...]:
+    if event is None:
+        return ()
+    around = [*map(_readable, event.above), event.text, *map(_readable, event.below)]
+    return tuple(enumerate(around, start=event.number - len(event.above)))
+
+
+def _readable(raw: bytes) -> str:
+    return shown(visible(raw))

@@ -1,0 +1,48 @@
+"""Understands Python's tracebacks: where one ends, and whether the next belongs to it.
+
+Promises a reviewer can check: pure; no more than `LINES_AT_MOST` lines of a traceback are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+HEADER = "Traceback (most recent call last):"
+CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+"""What stands between two tracebacks of one failure."""
+
+LINES_AT_MOST = 400
+_FOREIGN_AT_MOST = 20
+"""Lines of another process that may stand between, before the traceback counts as cut off."""
+
+_EXCEPTION = re.compile(r"(?:[A-Za-z_][\w]{0,80}\.){0,8}[A-Za-z_]\w{1,80}(?::(?: |$)|$)")
+_HARMLESS = re.compile(
+    r"(?i)^exception ignored (?:in|on|while)|^--- logging error ---|\bwarn(?:ing)?\b|\bignor|\bskipp|\bretry"
+)
+
+
+def last_line(header: str, following: Iterable[str]) -> int | None:
+    """How many lines after its header a traceback names its exception.
+
+    0 where it never does, None where `following` ended before that is known.
+
+    `following` are the lines after the header; all without what collectors put in front of them.
+    """
+    indent = header.index(HEADER)
+    prefix, foreign = header[:indent], 0
+    for distance, line in enumerate(following, start=1):
+        if distance > LINES_AT_MOST or foreign > _FOREIGN_AT_MOST:
+            return 0
+        own = line[indent:] if line.startswith(prefix) else line
+        if not own.strip() or own[0] in " \t|+":
+            continue
+        if _EXCEPTION.match(own):
+            return distance
+        foreign += 1
+    return None
+
+
+def is_harmless(line_before: str) -> bool:
+    """Whether the line in front of a traceback says that the program went on."""
+    return bool(_HARMLESS.search(line_before.strip()))
