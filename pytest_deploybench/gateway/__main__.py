@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from pytest_deploybench.gateway.accounts import Accounts
 from pytest_deploybench.gateway.desk import Desk
@@ -23,6 +23,9 @@ _SWITCH_S = 0.0005
 @dataclass(frozen=True)
 class Told:
     """What the controller says at the start."""
+
+    # An error of validation goes into a log, and the keys do not.
+    __pydantic_config__ = ConfigDict(hide_input_in_errors=True)
 
     address: Path
     authkey: str

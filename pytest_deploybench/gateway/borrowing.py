@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -47,10 +47,8 @@ class Account:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        with suppress(InfraError) if error else nullcontext():  # nothing may hide the error that is under way
             self.close()
-        else:
-            self._line.close()  # that closes the account too, and nothing may hide the error that is under way
 
     def statement(self) -> Statement:
         """What was used so far. May be called from any thread.

@@ -27,23 +27,32 @@ class Desk:
         self._authkey = authkey
         self._url = url
         self._server: asyncio.Server | None = None
+        self._lines: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def open(self, address: Path) -> None:
         """Listen on a Unix socket in a folder that only this user may enter."""
         self._server = await asyncio.start_unix_server(self._attend, address, limit=wire.LINE_LIMIT)
 
     async def close(self) -> None:
-        """Open no more accounts."""
+        """Open no more accounts, and close those that are open."""
         if self._server:
             self._server.close()
+        for writer in self._lines.values():
+            writer.transport.abort()  # not cancelling: a cancelled line would be reported as an error
+        if self._lines:
+            await asyncio.wait(self._lines)
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine always runs in a task
+        self._lines[task] = writer
         # A stranger, a borrower that died, one that speaks another language: the line ends, no more.
         with suppress(EOFError, OSError, ValueError, TimeoutError):
             await self._serve(reader, writer)
         with suppress(OSError):
             writer.close()
             await writer.wait_closed()
+        del self._lines[task]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(_GREETING_S):

@@ -124,8 +124,9 @@ def _messages(stream: Iterable[Json]) -> dict[str, Any]:
             body["error"] = event.get("error")
     for block in blocks.values():
         if "partial_json" in block:
-            arguments = block.pop("partial_json")
-            block["input"] = _loads(arguments) if _loads(arguments) is not None else arguments
+            arguments = _text(block.pop("partial_json"))
+            found = _loads(arguments)
+            block["input"] = arguments if found is None else found
     return {**body, "content": [block for block in blocks.values() if block]}
 
 

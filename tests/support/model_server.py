@@ -139,6 +139,11 @@ class ModelServer:
         with self._lock:
             self._scripts.insert(0, (to, deque(steps)))
 
+    def forget(self) -> None:
+        """Begin anew: no scripts, nothing asked, nothing handed out."""
+        with self._lock:
+            self._scripts, self.requests, self.handed_out = [], [], []
+
     @property
     def total(self) -> Usage:
         """The sum of what was handed out."""
