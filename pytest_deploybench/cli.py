@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+from pytest_deploybench import folders
+from pytest_deploybench.commands.logcheck import logcheck
+from pytest_deploybench.commands.vms import vms
 from pytest_deploybench.errors import DeployBenchError, UsageError
 
 SYMBOLS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "missing": ("✗", "red")}
@@ -41,6 +44,10 @@ def main() -> None:
     """
 
 
+main.add_command(logcheck)
+main.add_command(vms)
+
+
 @main.command()
 @click.option("--fix", is_flag=True, help="Install what is missing through apt (asks sudo when not root).")
 @click.option("--tests", "for_tests", is_flag=True, help="Look also for what only this project's own tests need.")
@@ -48,10 +55,10 @@ def doctor(fix: bool, for_tests: bool) -> None:
     """Say what this host lacks for local machines, and how to get it. Exit status 1 if something is missing."""
     from pytest_deploybench import doctor as room
 
-    diagnoses = room.examine(cache_folder(), for_tests)
+    diagnoses = room.examine(folders.cache(), for_tests)
     if fix and (installed := room.fix(diagnoses)):
         click.echo(f"installed: {' '.join(installed)}")
-        diagnoses = room.examine(cache_folder(), for_tests)
+        diagnoses = room.examine(folders.cache(), for_tests)
     for diagnosis in diagnoses:
         symbol, color = SYMBOLS[diagnosis.state]
         click.echo(f"{click.style(symbol, fg=color)} {diagnosis.name}: {diagnosis.detail}")
@@ -72,7 +79,7 @@ def image_build() -> None:
     """Build the image now instead of at the first run; does nothing when it is there already."""
     from pytest_deploybench.providers.qemu.image import build
 
-    built = build(cache_folder(), click.echo)
+    built = build(folders.cache(), click.echo)
     click.echo(f"image {built.digest[:12]} at {built.disk.parent}")
 
 
@@ -91,7 +98,7 @@ def sources_fetch(tasks: tuple[str, ...], tasks_dir: Path, store: Path | None) -
 
     for task in _select(tasks_dir, tasks):
         for source in (task.source, *task.extra_sources):
-            click.echo(room.fetch(source, store or cache_folder() / "sources", click.echo))
+            click.echo(room.fetch(source, store or folders.sources(), click.echo))
 
 
 @main.command()
@@ -136,13 +143,6 @@ def certify(tasks: tuple[str, ...], every: bool, jobs: int, tasks_dir: Path) -> 
     sys.exit(1 if complaints else 0)
 
 
-def cache_folder() -> Path:
-    """Where images, templates and sources are kept for this user."""
-    import platformdirs
-
-    return platformdirs.user_cache_path("pytest-deploybench")
-
-
 def _select(root: Path, names: tuple[str, ...]) -> list[Any]:
     from pytest_deploybench import taskfile
 
@@ -156,5 +156,5 @@ def _select(root: Path, names: tuple[str, ...]) -> list[Any]:
 def _acceleration() -> str:
     from pytest_deploybench.providers.qemu.acceleration import probe
 
-    found = probe(cache_folder(), click.echo)
+    found = probe(folders.cache(), click.echo)
     return f"{found.name} ({found.reason})"

@@ -53,6 +53,14 @@ class MachineState(StrEnum):
     LOST = "lost"
 
 
+class KeepVm(StrEnum):
+    """Whose machines are kept after their trial, as disks that can be booted again."""
+
+    NEVER = "never"
+    FAILED = "failed"
+    ALWAYS = "always"
+
+
 class Category(StrEnum):
     """What kind of failure a Layer-1 finding names."""
 
@@ -186,6 +194,8 @@ class Task:
     legacy: bool = False
     qemu: bool = False
     smoke: bool = False
+    reboot_before_verify: bool = False
+    """Whether the machine is restarted between the agent's end and the experiment."""
 
     @property
     def gpu(self) -> bool:
@@ -289,6 +299,8 @@ class MachineRequest:
     """The machine must end itself after this many seconds of native time, whatever becomes of us."""
     purpose: str = ""
     """For people who find the machine: run and trial."""
+    kept: str | None = None
+    """Folder of a kept machine that is to be woken again, as its provider left it; None for a fresh machine."""
 
 
 @dataclass(frozen=True)
@@ -332,6 +344,22 @@ class AgentRun:
     detail: str = ""
     started_at: float = 0.0
     """When the machine was handed to the agent: Unix time by the machine's own clock."""
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """What a machine's heartbeat showed while the agent worked; the machine's own words, which an agent could forge."""
+
+    beats: int = 0
+    """How often it answered."""
+    missed: int = 0
+    """How often it did not."""
+    oom_kills: int = 0
+    """Processes that its kernel killed for lack of memory."""
+    least_memory_mb: int | None = None
+    """Least available memory seen."""
+    least_disk_mb: int | None = None
+    """Least free space on its disk seen; 0 says that the disk was full."""
 
 
 @dataclass(frozen=True)
@@ -405,6 +433,11 @@ class TrialRecord:
     agent_run: AgentRun | None = None
     findings: tuple[Finding, ...] = ()
     tries: tuple[Try, ...] = ()
+    vitals: Vitals | None = None
+    kept: str | None = None
+    """Name of the kept machine, for `deploybench vms ssh NAME` and `--deploybench-reverify`; None where it is gone."""
+    verified_again: str | None = None
+    """The earlier run whose deployment this trial verified again, without any agent; None in an ordinary trial."""
     schema_version: int = SCHEMA_VERSION
 
     @property

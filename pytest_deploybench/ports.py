@@ -1,4 +1,4 @@
-"""The Protocols at which providers, machines and agents meet. At most four verbs each.
+"""The Protocols at which providers, machines and agents meet. A handful of verbs each.
 
 Implementations are found through entry points (`registry.py`), ours and foreign ones by the same path.
 """
@@ -89,6 +89,8 @@ class Provider(Protocol):
     def create(self, request: MachineRequest) -> Lease:
         """Make a machine that is ready for SSH. Called from several threads at once.
 
+        One that is woken again (`request.kept`) need not answer: what the agent did to it is not the provider's fault.
+
         Whatever interrupts it, `destroy(request.machine_id)` afterwards leaves nothing behind.
 
         Raises:
@@ -107,7 +109,33 @@ class Provider(Protocol):
         ...
 
     def state(self, machine_id: str) -> MachineState:
-        """What the machine looks like from outside."""
+        """What the machine looks like from outside: its heartbeat, whatever its guest says or does."""
+        ...
+
+    def console(self, machine_id: str) -> bytes:
+        """The end of what the machine printed on its console; empty where there is no console or no such machine."""
+        ...
+
+
+class Preserver(Protocol):
+    """What a provider can do beside, if its machines can outlive their trial as disks."""
+
+    def freeze(self, machine_id: str) -> None:
+        """Hold the disk still as it is now, for `keep`; the machine goes on with a copy.
+
+        Raises:
+            InfraError: it could not be frozen.
+        """
+        ...
+
+    def keep(self, machine_id: str, folder: Path) -> None:
+        """End the machine, but leave its frozen disk in a new folder, and whatever `create` needs to wake it again.
+
+        The folder appears whole or not at all. It holds the key to the woken machine, readable by its owner only.
+
+        Raises:
+            InfraError: it was never frozen, or it could not be kept; the machine may still have to be destroyed.
+        """
         ...
 
 

@@ -122,6 +122,7 @@ class _TaskForm(_Form):
     languages: Annotated[tuple[Annotated[_Text, AfterValidator(_language)], ...], Field(min_length=1)]
     difficulty: Difficulty
     labels: tuple[Literal["legacy", "qemu", "smoke"], ...] = ()
+    reboot_before_verify: bool = False
     machine: _MachineForm
     budget: _BudgetForm
 
@@ -139,6 +140,7 @@ _REMEDIES = {
     "domain": "Give ai, systems or scientific.",
     "languages": "Give a list of programming languages, the main one first: " + ", ".join(LANGUAGES) + ".",
     "difficulty": "Give easy, medium or hard.",
+    "reboot_before_verify": "Give true where the deployment must survive a restart of the machine, or leave it out.",
     "labels": "Give a list of legacy, qemu, smoke; all other labels follow from other keys.",
     "machine": "Give cpus, memory_gb, disk_gb, and accelerator for a GPU.",
     "machine.cpus": "Give a whole number of cores, for example 2.",
@@ -178,6 +180,7 @@ def load(folder: Path) -> Task:
         experiment_budget_s=budget.experiment_s,
         check_budget_s=budget.check_s,
         extra_sources=tuple(Source(**extra.model_dump()) for extra in form.extra_sources),
+        reboot_before_verify=form.reboot_before_verify,
         **{label: label in form.labels for label in ("legacy", "qemu", "smoke")},
     )
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_deploybench import taskfile
 from pytest_deploybench.errors import DeployBenchError, InfraError, MachineLostError, TaskFileError
+from pytest_deploybench.fleet import Shelf
 from pytest_deploybench.layer2 import Challenge
 from pytest_deploybench.model import (
     Address,
     AgentRun,
     Completed,
     Fault,
+    KeepVm,
     Lease,
     MachineFacts,
     MachineSize,
@@ -27,7 +31,7 @@ from pytest_deploybench.model import (
     TrialKey,
 )
 from pytest_deploybench.ports import Agent, Machine
-from pytest_deploybench.trial import Deployment, Diary, Plan, deployed
+from pytest_deploybench.trial import Deployment, Diary, Earlier, Plan, deployed
 from tests.support.scripted_machine import ScriptedMachine
 from tests.support.task_folder import write_task
 
@@ -50,8 +54,14 @@ class ScriptedFleet:
     lent: list[ScriptedMachine] = field(default_factory=list)
     lifetimes_s: list[float] = field(default_factory=list)
     back: list[str] = field(default_factory=list)
+    woken: list[Path | None] = field(default_factory=list)
+    frozen: list[str] = field(default_factory=list)
+    kept: list[Path] = field(default_factory=list)
+    trouble: InfraError | None = None
+    """What freezing and keeping raise."""
 
-    def borrow(self, size: MachineSize, *, lifetime_s: float, purpose: str) -> Lease:
+    def borrow(self, size: MachineSize, *, lifetime_s: float, purpose: str, kept: Path | None = None) -> Lease:
+        self.woken.append(kept)
         self.lifetimes_s.append(lifetime_s)
         following = self.machines.pop(0)
         if isinstance(following, DeployBenchError):
@@ -64,6 +74,18 @@ class ScriptedFleet:
 
     def state(self, machine_id: str) -> MachineState:
         return self.state_now
+
+    def console(self, machine_id: str) -> str:
+        return "Out of memory: Killed process 7 (solve)"
+
+    def freeze(self, machine_id: str) -> None:
+        if self.trouble:
+            raise self.trouble
+        self.frozen.append(machine_id)
+
+    def keep(self, machine_id: str, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.kept.append(folder)
 
     def give_back(self, machine_id: str) -> None:
         self.back.append(machine_id)
@@ -84,12 +106,16 @@ class ScriptedAgent:
     budgets_s: list[float] = field(default_factory=list)
     saw: list[str] = field(default_factory=list)
     """What was done to the machine before this agent got it."""
+    until: threading.Event | None = None
+    """What it works for."""
 
     def run(self, machine: Machine, task: Task, budget_s: float, folder: Path) -> AgentRun:
         self.budgets_s.append(budget_s)
         if isinstance(machine, ScriptedMachine):
             self.saw += [*machine.commands, *machine.written]
         (folder / "agent.log").write_text(f"try {len(self.budgets_s)}")
+        if self.until:
+            assert self.until.wait(60)
         following = self.ends.pop(0) if self.ends else AgentRun(Termination.FINISHED, 1.0, budget_s)
         if isinstance(following, BaseException):
             raise following
@@ -110,12 +136,19 @@ class Bench:
         self.folder.mkdir()
         self.diary = Diary()
         self.progress: list[str] = []
+        self.until: threading.Event | None = None
+        self.shelf = Shelf(root / "kept")
 
     def carry_out(
-        self, fleet: ScriptedFleet, ends: Iterable[AgentRun | BaseException] = (), retries: int = 1
+        self,
+        fleet: ScriptedFleet,
+        ends: Iterable[AgentRun | BaseException] = (),
+        retries: int = 1,
+        earlier: Earlier | None = None,
+        **settings: Any,
     ) -> AbstractContextManager[Deployment]:
-        self.agent = ScriptedAgent(list(ends))
-        agent: Agent = self.agent
+        self.agent = ScriptedAgent(list(ends), until=self.until)
+        agent: Agent | Earlier = earlier or self.agent
         plan = Plan(
             key=TrialKey(self.task.id, "scripted", None, 1),
             task=self.task,
@@ -126,6 +159,10 @@ class Bench:
             retries=retries,
             checks=3,
             connect=fleet.connect,
+            shelf=self.shelf,
+            provider="scripted",
+            run_dir=self.folder.parent,
+            **settings,
         )
         return deployed(plan, fleet, self.diary, self.progress.append)
 
@@ -236,3 +273,97 @@ def test_traces_of_container_engines_reach_layer_1(bench: Bench) -> None:
         pass
     assert {finding.category.value for finding in bench.diary.findings} == {"container"}
     assert len((bench.folder / "containers.txt").read_text().splitlines()) == 2
+
+
+# --- console, vital signs, freezing, keeping ------------------------------------------------------------------------
+
+
+def test_the_end_of_the_console_is_evidence_also_of_a_try_that_broke(bench: Bench) -> None:
+    fleet = ScriptedFleet([machine(), machine()], MachineState.LOST)
+    with bench.carry_out(fleet, [GONE]):
+        pass
+    for console in (bench.folder / "console.log", bench.folder / "try-01" / "console.log"):
+        assert "Killed process 7" in console.read_text()
+
+
+def test_vital_signs_are_taken_while_the_agent_works(bench: Bench) -> None:
+    meminfo = b"MemAvailable:    2048 kB\noom_kill 3\ndisk 0 4096\n"
+    asked = threading.Event()
+
+    def answer() -> Completed:
+        asked.set()
+        return Completed(0, meminfo, b"", 0.0)
+
+    only = machine()
+    only.answers["meminfo"] = answer
+    bench.until = asked
+    with bench.carry_out(ScriptedFleet([only]), beat_every_s=0.01):
+        pass
+    assert bench.diary.vitals is not None
+    assert bench.diary.vitals.beats >= 1
+    assert (bench.diary.vitals.oom_kills, bench.diary.vitals.least_disk_mb) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "unhappy", "kept"),
+    [
+        (KeepVm.NEVER, True, False),
+        (KeepVm.FAILED, False, False),
+        (KeepVm.FAILED, True, True),
+        (KeepVm.ALWAYS, False, True),
+    ],
+)
+def test_a_machine_is_kept_where_the_user_wants_it(bench: Bench, wanted: KeepVm, unhappy: bool, kept: bool) -> None:
+    fleet = ScriptedFleet([only := machine()])
+    with bench.carry_out(fleet, keep_vm=wanted):
+        assert fleet.frozen == (["db-1"] if wanted is not KeepVm.NEVER else [])
+        assert ("sync" in only.commands) == (wanted is not KeepVm.NEVER)
+        bench.diary.unhappy = unhappy
+    assert fleet.kept == ([bench.shelf.place("db-1")] if kept else [])
+    assert bench.diary.kept == ("db-1" if kept else None)
+    assert [(label.name, label.provider, label.trial) for label in bench.shelf.labels()] == (
+        [("db-1", "scripted", "toy_venue20/scripted/attempt-01")] if kept else []
+    )
+    assert fleet.settled
+
+
+def test_a_machine_that_cannot_be_frozen_costs_no_verdict(bench: Bench) -> None:
+    fleet = ScriptedFleet([machine()], trouble=InfraError("cannot keep machines"))
+    with bench.carry_out(fleet, keep_vm=KeepVm.ALWAYS) as deployment:
+        assert deployment.experiment.text("out.txt") == "42"
+    assert fleet.kept == []
+    assert "will not be kept: cannot keep machines" in bench.progress[-1]
+
+
+def test_the_machine_restarts_between_agent_and_experiment(bench: Bench) -> None:
+    boots = [b"boot 1\n", b"boot 1\n", b"boot 2\n"]
+    only = machine()
+    only.answers["boot_id"] = lambda: Completed(0, boots.pop(0), b"", 0.0)
+    with bench.carry_out(ScriptedFleet([only]), reboot_before_verify=True):
+        pass
+    commands = [command for command in only.commands if "reboot" in command or "challenge" in command]
+    assert "reboot" in commands[0]
+    assert boots == [], "it waits for another boot"
+
+
+def test_a_machine_that_does_not_come_up_again_is_the_agents_fault(bench: Bench) -> None:
+    fleet = ScriptedFleet([machine(reboot=GONE)])
+    only = fleet.machines[0]
+    assert isinstance(only, ScriptedMachine)
+    only.answers["boot_id"] = GONE
+    with bench.carry_out(fleet, reboot_before_verify=True) as deployment:
+        assert deployment.experiment.exit_status is None
+
+
+def test_an_earlier_deployment_is_verified_again_without_any_agent(bench: Bench) -> None:
+    ran = AgentRun(Termination.TIME_BUDGET, 5.0, 5.0, started_at=7.0)
+    earlier = Earlier(bench.shelf.place("db-old"), ran, "20260101")
+    fleet = ScriptedFleet([only := machine()])
+    with bench.carry_out(fleet, earlier=earlier, reboot_before_verify=True) as deployment:
+        assert deployment.agent_run == ran
+        assert deployment.experiment.text("out.txt") == "42"
+    assert fleet.woken == [bench.shelf.place("db-old")]
+    assert bench.agent.budgets_s == []
+    assert only.written == {}
+    assert bench.diary.verified_again == "20260101"
+    assert not any("reboot" in command for command in only.commands), "it has just booted"

@@ -64,6 +64,21 @@ class Admission:
             self._queue.append(ticket)
         return ticket
 
+    def admit_now(self, size: MachineSize) -> Ticket | None:
+        """A place among the machines in use, if nobody is waiting and there is room this very moment."""
+        with self._changed:
+            seen = list(self._in_use)
+            if self._queue:
+                return None
+        ticket = Ticket(size)
+        if self._obstacle(ticket, seen):
+            return None
+        with self._changed:
+            if self._queue or self._in_use != seen:
+                return None
+            self._in_use.append(ticket)
+        return ticket
+
     def wait(self, ticket: Ticket, over: threading.Event, notice: Callable[[str], None]) -> bool:
         """Block until the ticket is admitted; False once `over` is set (see `wake`).
 

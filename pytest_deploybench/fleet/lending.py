@@ -89,12 +89,39 @@ class AskState:
 
 
 @dataclass(frozen=True)
+class AskConsole:
+    """What did this machine print on its console lately?"""
+
+    machine_id: str
+    verb: Literal["console"] = "console"
+
+
+@dataclass(frozen=True)
+class AskFreeze:
+    """Hold this machine's disk still, as it is now."""
+
+    machine_id: str
+    verb: Literal["freeze"] = "freeze"
+
+
+@dataclass(frozen=True)
+class AskKeep:
+    """End this machine, but leave its frozen disk in this folder."""
+
+    machine_id: str
+    folder: str
+    verb: Literal["keep"] = "keep"
+
+
+@dataclass(frozen=True)
 class AskMachine:
     """Lend me a machine for as long as this connection stands."""
 
     size: MachineSize
     lifetime_s: float
     purpose: str
+    kept: str | None = None
+    """Folder of a kept machine that is to be woken; None for a fresh one."""
     verb: Literal["borrow"] = "borrow"
 
 
@@ -105,6 +132,7 @@ class Answer:
     lease: Lease | None = None
     state: MachineState | None = None
     refusal: str | None = None
+    console: str | None = None
     error: str | None = None
     message: str = ""
 
@@ -126,7 +154,7 @@ class Answer:
         return self
 
 
-Request = AskRefusal | AskState | AskMachine
+Request = AskRefusal | AskState | AskConsole | AskFreeze | AskKeep | AskMachine
 
 
 class Line:
@@ -228,7 +256,10 @@ class Desk:
 
 
 class FleetClient:
-    """Borrows machines from the session's fleet; for one thread. Leaving it as a context gives everything back."""
+    """Borrows machines from the session's fleet. Leaving it as a context gives everything back.
+
+    Borrowing and giving back are for one thread; what only asks (`state`, `console`, ...) may be called from any.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -258,8 +289,34 @@ class FleetClient:
         """
         return self._ask(AskState(machine_id)).state or MachineState.LOST
 
-    def borrow(self, size: MachineSize, *, lifetime_s: float, purpose: str) -> Lease:
-        """Wait for one's turn and for a fresh machine. Interrupting the wait leaves no machine behind.
+    def console(self, machine_id: str) -> str:
+        """The end of what the machine printed on its console, as it came; empty when the fleet has no such machine.
+
+        Raises:
+            InfraError: the fleet is closed, or the provider could not tell.
+        """
+        return self._ask(AskConsole(machine_id)).console or ""
+
+    def freeze(self, machine_id: str) -> None:
+        """Hold the machine's disk still as it is now, so that it can be kept; the machine goes on.
+
+        Raises:
+            InfraError: the provider cannot do that, or it failed.
+        """
+        self._ask(AskFreeze(machine_id))
+
+    def keep(self, machine_id: str, folder: Path) -> None:
+        """End the machine, but leave its frozen disk in a new folder, from which it can be borrowed again.
+
+        Raises:
+            InfraError: it was not frozen, or it could not be kept.
+        """
+        self._ask(AskKeep(machine_id, str(folder)))
+
+    def borrow(self, size: MachineSize, *, lifetime_s: float, purpose: str, kept: Path | None = None) -> Lease:
+        """Wait for one's turn and for a machine: fresh, or woken from the folder `kept`.
+
+        Interrupting the wait leaves no machine behind.
 
         Raises:
             InfraError: it could not be made, with the provider's own words, or the fleet is closed.
@@ -267,7 +324,7 @@ class FleetClient:
         """
         line = self._call()
         try:
-            answer = self._exchange(line, AskMachine(size, lifetime_s, purpose))
+            answer = self._exchange(line, AskMachine(size, lifetime_s, purpose, str(kept) if kept else None))
             if answer.lease is None:
                 raise InfraError("the fleet answered without a machine; the plugin and the fleet differ in version")
             self._borrowed[answer.lease.machine_id] = line

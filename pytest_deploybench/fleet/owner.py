@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.fleet.admission import Admission, Ticket
@@ -27,6 +27,9 @@ from pytest_deploybench.fleet.journal import Entry, Journal, Owner
 from pytest_deploybench.fleet.lending import (
     GONE,
     Answer,
+    AskConsole,
+    AskFreeze,
+    AskKeep,
     AskMachine,
     AskRefusal,
     AskState,
@@ -36,9 +39,13 @@ from pytest_deploybench.fleet.lending import (
     Request,
     remove_dead_desks,
 )
-from pytest_deploybench.model import MachineRequest, MachineState
-from pytest_deploybench.ports import Progress, Provider
+from pytest_deploybench.model import MachineRequest, MachineSize, MachineState
+from pytest_deploybench.ports import Preserver, Progress, Provider
 
+_CONSOLE_BYTES = 32_768
+"""What of a console travels to a borrower; escaped as JSON it still fits into one message."""
+_AHEAD = "made ahead"
+"""Purpose of a machine whose borrower is not known yet."""
 _SWEEP_PATIENCE_S = 60.0
 """How long another session may sweep before this one leaves the work to it."""
 
@@ -47,9 +54,14 @@ _SWEEP_PATIENCE_S = 60.0
 class _Loan:
     """One request for a machine and what became of it."""
 
-    line: Line
     request: AskMachine
     ticket: Ticket
+    line: Line | None = None
+    """Who asked for it; None as long as it is made ahead."""
+    outcome: Answer | None = None
+    """What there is to tell the borrower."""
+    meeting: threading.Lock = field(default_factory=threading.Lock)
+    """A borrower and the outcome of a machine made ahead may come at the same moment."""
     over: threading.Event = field(default_factory=threading.Event)
     """Set when the machine is no longer wanted: given back, borrower gone, or fleet closing."""
     done: threading.Event = field(default_factory=threading.Event)
@@ -60,8 +72,22 @@ class _Loan:
     """Why the machine is still there although it was to be destroyed."""
 
     def answer(self, answer: Answer) -> None:
+        """Tell the borrower what became of the request, now or as soon as there is one."""
+        with self.meeting:
+            self.outcome = answer
+            self._tell()
+
+    def adopt(self, line: Line) -> None:
+        """Become the answer to somebody's request."""
+        with self.meeting:
+            self.line = line
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.line is None or self.outcome is None:
+            return
         try:
-            self.line.send(answer)
+            self.line.send(self.outcome)
         except OSError:
             self.over.set()  # nobody is there to give it back
 
@@ -147,6 +173,22 @@ class Fleet:
             self._desk.close()
         return [loan.leak for loan in loans if loan.leak]
 
+    def prepare(self, size: MachineSize, lifetime_s: float) -> bool:
+        """Make a machine ahead for the next borrower that asks for one like it, if it can be had this very moment.
+
+        It gives way as soon as somebody has to wait for its room, and goes unused when the fleet closes.
+
+        Returns:
+            Whether one is being made.
+        """
+        if self._provider.refusal(size):
+            return False
+        with self._lock:
+            if self._closing or self._spares() or (ticket := self._admission.admit_now(size)) is None:
+                return False
+            self._start(_Loan(AskMachine(size, lifetime_s, _AHEAD), ticket), admitted=True)
+            return True
+
     def sweep(self) -> list[str]:
         """Destroy machines whose owner is dead; one line each, and one for whatever hinders that."""
         from filelock import Timeout
@@ -176,16 +218,33 @@ class Fleet:
                 case AskRefusal(size):
                     line.send(Answer(refusal=self._provider.refusal(size)))
                 case AskState(machine_id):
-                    line.send(Answer(state=self._state(machine_id)))
+                    state = self._provider.state(machine_id) if self._has(machine_id) else MachineState.LOST
+                    line.send(Answer(state=state))
+                case AskConsole(machine_id):
+                    console = self._provider.console(machine_id) if self._has(machine_id) else b""
+                    line.send(Answer(console=console[-_CONSOLE_BYTES:].decode(errors="replace")))
+                case AskFreeze(machine_id):
+                    self._preserver(machine_id).freeze(machine_id)
+                    line.send(Answer())
+                case AskKeep(machine_id, folder):
+                    self._preserver(machine_id).keep(machine_id, Path(folder))
+                    line.send(Answer())
                 case AskMachine():
                     self._lend(line, request)
         except Exception as error:  # a provider's bug is the borrower's news, not the end of the desk
             line.send(Answer.of(error))
 
-    def _state(self, machine_id: str) -> MachineState:
+    def _has(self, machine_id: str) -> bool:
         with self._lock:
-            ours = any(loan.entry and loan.entry.machine_id == machine_id for loan in self._loans)
-        return self._provider.state(machine_id) if ours else MachineState.LOST
+            return any(loan.entry and loan.entry.machine_id == machine_id for loan in self._loans)
+
+    def _preserver(self, machine_id: str) -> Preserver:
+        if not self._has(machine_id):
+            raise InfraError(f"this run has no machine {machine_id}")
+        provider: object = self._provider
+        if not (hasattr(provider, "freeze") and hasattr(provider, "keep")):
+            raise InfraError(f"the provider {self._provider_name!r} cannot keep machines beyond their trial")
+        return cast("Preserver", provider)
 
     def _lend(self, line: Line, request: AskMachine) -> None:
         loan = self._begin(line, request)
@@ -197,20 +256,32 @@ class Fleet:
         with self._lock:
             if self._closing:
                 raise InfraError(GONE)
-            loan = _Loan(line, request, self._admission.queue(request.size))
-            try:
-                threading.Thread(target=self._live, args=(loan,), name="fleet-machine", daemon=True).start()
-            except RuntimeError:  # the host has no thread left
-                self._admission.leave(loan.ticket)
-                raise
-            self._loans.add(loan)
+            for loan in self._spares():
+                if _serves(loan.request, request):
+                    loan.adopt(line)
+                    return loan
+            loan = _Loan(request, self._admission.queue(request.size), line)
+            self._start(loan, admitted=False)
         return loan
+
+    def _start(self, loan: _Loan, *, admitted: bool) -> None:
+        """Give the loan its thread. The lock is held."""
+        try:
+            threading.Thread(target=self._live, args=(loan, admitted), name="fleet-machine", daemon=True).start()
+        except RuntimeError:  # the host has no thread left
+            self._admission.leave(loan.ticket)
+            raise
+        self._loans.add(loan)
+
+    def _spares(self) -> list[_Loan]:
+        """Machines made ahead that nobody has asked for yet. The lock is held."""
+        return [loan for loan in self._loans if loan.line is None and not loan.over.is_set()]
 
     # --- the life of a machine: each of these runs in its own thread --------------------------------------------------
 
-    def _live(self, loan: _Loan) -> None:
+    def _live(self, loan: _Loan, admitted: bool) -> None:
         try:
-            if self._admission.wait(loan.ticket, loan.over, lambda why: self._tell_wait(loan, why)):
+            if admitted or self._admission.wait(loan.ticket, loan.over, lambda why: self._tell_wait(loan, why)):
                 self._hold(loan)
             else:
                 loan.answer(Answer.of(InfraError(GONE)))
@@ -237,13 +308,14 @@ class Fleet:
         try:
             purpose = f"{self._run_id} {entry.purpose}".strip()
             lease = self._provider.create(
-                MachineRequest(entry.machine_id, entry.size, loan.request.lifetime_s, purpose)
+                MachineRequest(entry.machine_id, entry.size, loan.request.lifetime_s, purpose, loan.request.kept)
             )
             if loan.over.is_set():
                 raise InfraError(GONE)
             loan.answer(Answer(lease=lease))
             loan.over.wait()
         finally:
+            loan.over.set()  # one that was made ahead in vain is offered to nobody
             loan.leak = self._destroy(entry, self._retry_pauses_s)
             if loan.leak:
                 self._progress(loan.leak)
@@ -262,6 +334,9 @@ class Fleet:
         )
 
     def _tell_wait(self, loan: _Loan, why: str) -> None:
+        with self._lock:
+            for spare in self._spares():
+                spare.over.set()
         who = f"{loan.request.purpose}: " if loan.request.purpose else ""
         self._progress(f"{who}waiting for a free machine: {why}")
 
@@ -308,6 +383,11 @@ class Fleet:
             f"It is kept in {self._journal.path(entry.machine_id)}, the next run tries again, "
             f"and the machine ends by itself soon after {entry.expires_at}"
         )
+
+
+def _serves(made: AskMachine, wanted: AskMachine) -> bool:
+    """Whether a machine that was made for one request answers another one."""
+    return made.size == wanted.size and made.lifetime_s >= wanted.lifetime_s and wanted.kept is None
 
 
 def _wait(loans: Sequence[_Loan], patience_s: float) -> None:

@@ -5,6 +5,7 @@
     collection  task folder -> checks            layer1_checks  the checks that all tasks share
     fixtures    task, machine, experiment, ...   guard          the time limit of each check
     scheduling  one trial, one worker            machines       the fleet's life within the session
+    ahead       the next machine, made early     again          an earlier run, verified again
     recording   reports -> records               folding        the pure part of it
     output      header, progress, summary        listing        the table of tasks
 
@@ -54,7 +55,7 @@ LABELS = {
 def pytest_configure(config: pytest.Config) -> None:
     for label, meaning in LABELS.items():
         config.addinivalue_line("markers", f"{label}: deploybench: {meaning}")
-    if config.getoption("deploybench_agent") or config.getoption("deploybench_model"):
+    if any(config.getoption(name) for name in ("deploybench_agent", "deploybench_model", "deploybench_reverify")):
         from pytest_deploybench.plugin import session
 
         session.begin(config)

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_deploybench import registry
+from pytest_deploybench import folders, registry
 from pytest_deploybench.errors import TaskFileError
+from pytest_deploybench.fleet.shelf import Shelf
 from pytest_deploybench.layer1 import FAILING_CONFIDENCE
 from pytest_deploybench.layer2 import Challenge, Experiment
 from pytest_deploybench.layer2.challenge import trial_seed
 from pytest_deploybench.model import AgentRun, Finding, Task, TrialKey
 from pytest_deploybench.plugin import machines, output, recording, settings
 from pytest_deploybench.plugin.collection import TaskModule
-from pytest_deploybench.ports import Machine
+from pytest_deploybench.ports import Agent, Machine
 from pytest_deploybench.transport import testinfra_host
-from pytest_deploybench.trial import Deployment, Diary, Plan, deployed
+from pytest_deploybench.trial import Deployment, Diary, Earlier, Plan, deployed
 
 if TYPE_CHECKING:
     from testinfra.host import Host
@@ -51,17 +52,27 @@ def deployment(
     request: pytest.FixtureRequest, task: Task, trial_key: TrialKey, challenge: Challenge
 ) -> Iterator[Deployment]:
     """The trial itself: when this fixture is there, agent and experiment have run."""
-    config, chosen, diary = request.config, settings.required(request.config), Diary()
+    config, chosen, diary, shelf = (
+        request.config,
+        settings.required(request.config),
+        Diary(),
+        Shelf(folders.kept_machines()),
+    )
     recording.attach(request, trial_key, diary)
     plan = Plan(
         key=trial_key,
         task=task,
-        agent=registry.load(registry.AGENTS, trial_key.agent)(),
+        agent=_deployer(chosen, trial_key, shelf),
         challenge=challenge,
         folder=chosen.run_dir / trial_key.folder,
         store=chosen.sources,
         retries=chosen.retries,
         checks=_module(request).checks[trial_key],
+        keep_vm=chosen.keep_vm,
+        shelf=shelf,
+        provider=chosen.provider,
+        run_dir=chosen.run_dir,
+        reboot_before_verify=chosen.reboot_before_verify or task.reboot_before_verify,
     )
     plan.folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -101,6 +112,17 @@ def layer1(deployment: Deployment) -> list[Finding]:
 def server(deployment: Deployment) -> Host:
     """The machine through testinfra, with root's rights, over the pinned connection."""
     return testinfra_host(deployment.machine)
+
+
+def _deployer(chosen: settings.Settings, key: TrialKey, shelf: Shelf) -> Agent | Earlier:
+    """Who deploys, or what an earlier run left of this trial."""
+    if chosen.earlier is None:
+        agent: Agent = registry.load(registry.AGENTS, key.agent)()
+        return agent
+    found = chosen.earlier.deployment(key, shelf)
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
 
 
 def _module(request: pytest.FixtureRequest) -> TaskModule:

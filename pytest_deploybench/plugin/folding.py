@@ -83,6 +83,9 @@ def fold(subject: Subject, phases: Sequence[Phase], diary: Diary | None, expecte
         agent_run=agent_run,
         findings=tuple(diary.findings) if diary else (),
         tries=tuple(diary.tries) if diary else (),
+        vitals=diary.vitals if diary else None,
+        kept=diary.kept if diary else None,
+        verified_again=diary.verified_again if diary else None,
     )
 
 

@@ -9,16 +9,15 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_deploybench import registry
+from pytest_deploybench import folders, registry
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.fleet import Endpoint, Fleet, FleetClient
-from pytest_deploybench.model import ProviderOptions
+from pytest_deploybench.model import MachineSize, ProviderOptions
 from pytest_deploybench.plugin import output, settings
 from pytest_deploybench.plugin.collection import key_of
 from pytest_deploybench.ports import Progress, Provider
@@ -61,7 +60,7 @@ class Machines:
             self._fleet = Fleet(
                 provider,
                 self._settings.provider,
-                journal=journal_folder(),
+                journal=folders.journal(),
                 run_id=self._settings.run_id,
                 max_machines=self._settings.machines,
                 progress=progress,
@@ -71,6 +70,11 @@ class Machines:
             for line in self.swept:
                 progress(line)
         return self._fleet.open()
+
+    def prepare(self, size: MachineSize, lifetime_s: float) -> None:
+        """Have a machine made for the trial that comes next, if there is room for it."""
+        if self._fleet is not None and self._settings.earlier is None:  # a kept machine is nobody else's
+            self._fleet.prepare(size, lifetime_s)
 
     def close(self) -> None:
         """Destroy every machine. A second polite signal must not cut this short; Ctrl-C still can."""
@@ -119,10 +123,3 @@ class Machines:
 
 def _stop(number: int, _frame: FrameType | None) -> None:
     pytest.exit(f"stopped by {signal.Signals(number).name}", returncode=pytest.ExitCode.INTERRUPTED)
-
-
-def journal_folder() -> Path:
-    """Where all sessions of this user keep note of their machines."""
-    import platformdirs
-
-    return platformdirs.user_state_path("pytest-deploybench") / "journal"

@@ -69,6 +69,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "with -n",
     )
     group.addoption(
+        "--deploybench-keep-vm",
+        choices=("never", "failed", "always"),
+        default="never",
+        help="Keep the machines of failed or of all trials after their trial, as disks in the state the agent left: "
+        "`deploybench vms list` shows them, `deploybench vms ssh NAME` boots one (default: never)",
+    )
+    group.addoption(
+        "--deploybench-reboot-before-verify",
+        action="store_true",
+        help="Restart each machine when its agent has ended, so that only what survives a restart is verified",
+    )
+    group.addoption(
+        "--deploybench-reverify",
+        type=Path,
+        metavar="RUN",
+        help="Verify the kept machines of an earlier run again, without any agent. RUN is its folder or its run.json",
+    )
+    group.addoption(
         "--deploybench-retries",
         type=_whole(0),
         default=2,

@@ -59,6 +59,8 @@ class Output:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for leak in self._machines.leaks:
             terminalreporter.write_line(f"deploybench: {leak}", red=True)
+        for lost in self._recorder.unwritten:
+            terminalreporter.write_line(f"deploybench: {lost}", red=True)
         run = self._recorder.run
         if run is None:
             return

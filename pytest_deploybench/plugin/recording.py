@@ -7,6 +7,7 @@ arrive and writes a trial's record as soon as its last check is over. What decid
 from __future__ import annotations
 
 import platform
+import tempfile
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -84,11 +85,14 @@ class Reporter:
             if call.excinfo and isinstance(call.excinfo.value, DeployBenchError):
                 # Our errors say all that is needed, and a broken fixture would show its traceback at each check.
                 report.longrepr = f"{call.excinfo.typename}: {call.excinfo.value}"
+            diary = diary_of(item)
+            if diary and report.failed:
+                diary.unhappy = True
             fault = _fault(call)
             if fault and report.when == "call":
                 # pytest's one way to say that something else than the check broke is a failure outside of its call.
                 report.when = "setup"
-            cargo = Cargo(module.checks[key], self._selected[key], fault, diary_of(item))
+            cargo = Cargo(module.checks[key], self._selected[key], fault, diary)
             vars(report)[_CARGO] = _cargo().dump_python(cargo, mode="json")
         return report
 
@@ -135,6 +139,8 @@ class Recorder:
         self._config = config
         self._settings = settings.required(config)
         self._machines = machines
+        self.unwritten: list[str] = []
+        """Records that found no place on the disk, one sentence each."""
         self._open: dict[TrialKey, _Open] = {}
         self._started_at = _now()
 
@@ -165,9 +171,9 @@ class Recorder:
             self._record(key)
         if self.records:
             self.run = self._run()
-            _write(self._settings.json_path, records.dump_run(self.run))
+            self._save(self._settings.json_path, records.dump_run(self.run))
             if session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = exit_status(self.run)
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED if self.unwritten else exit_status(self.run)
 
     def _trial(self, nodeid: str) -> _Open | None:
         """The trial that a check belongs to and that is not recorded yet."""
@@ -202,8 +208,24 @@ class Recorder:
         expected = cargo.checks if cargo else len(layer1_checks.CHECKS)
         record = fold(trial.subject, trial.phases, cargo.diary if cargo else None, expected)
         self.records[key] = record
-        _write(self._settings.run_dir / key.folder / "record.json", records.dump_trial(record))
+        self._save(self._settings.run_dir / key.folder / "record.json", records.dump_trial(record))
         return record
+
+    def _save(self, path: Path, text: str) -> None:
+        """Write a record; where its disk is full, into the folder for temporary files: no result is ever lost."""
+        try:
+            _write(path, text)
+        except OSError as error:
+            inside = self._settings.run_dir
+            name = path.relative_to(inside) if path.is_relative_to(inside) else path.name
+            refuge = Path(tempfile.gettempdir()) / f"deploybench-{self._settings.run_id}" / name
+            lost = f"{path} could not be written: {error}"
+            try:
+                _write(refuge, text)
+            except OSError:
+                self.unwritten.append(f"{lost}. Its verdicts stand above; make room for the next run")
+            else:
+                self.unwritten.append(f"{lost}. It lies in {refuge} instead; make room and move it")
 
     def _run(self) -> RunRecord:
         return RunRecord(

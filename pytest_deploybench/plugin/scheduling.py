@@ -10,7 +10,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from pytest_deploybench.plugin import settings
+from pytest_deploybench.plugin import ahead, settings
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TrialScheduling:
@@ -24,6 +24,7 @@ class TrialScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is no
         super().__init__(config, log)
         config.option.loadscopereorder = False
         self._lineup = settings.required(config).lineup
+        config.stash[ahead.PENDING] = lambda: [list(unit) for unit in self.workqueue.values()]
 
     def _split_scope(self, nodeid: str) -> str:
         return self._lineup.unit(nodeid)

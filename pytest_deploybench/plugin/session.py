@@ -36,12 +36,13 @@ def begin(config: pytest.Config) -> None:
 
 
 def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) -> None:
-    from pytest_deploybench.plugin import machines, output, recording
+    from pytest_deploybench.plugin import ahead, machines, output, recording
 
     fleet = machines.Machines(config)
     recorder = recording.Recorder(config, fleet)
     plugins.register(fleet, "deploybench-machines")
     plugins.register(recorder, "deploybench-recorder")
     plugins.register(output.Output(config, recorder, fleet), "deploybench-output")
+    plugins.register(ahead.Ahead(config, fleet), "deploybench-ahead")
     if plugins.has_plugin("xdist"):
         plugins.import_plugin(f"{_HERE}.scheduling")

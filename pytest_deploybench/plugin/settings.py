@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from pytest_deploybench import registry
+from pytest_deploybench import folders, registry
 from pytest_deploybench.errors import UsageError
+from pytest_deploybench.model import KeepVm
+from pytest_deploybench.plugin import again
 from pytest_deploybench.plugin.lineup import DEFAULT_AGENT, Lineup, assemble
 from pytest_deploybench.plugin.options import DEFAULT_PROVIDER
 
@@ -41,6 +43,10 @@ class Settings:
     inventory: str | None
     machines: int | None
     retries: int
+    keep_vm: KeepVm
+    reboot_before_verify: bool
+    earlier: again.EarlierRun | None
+    """The run whose deployments are verified again; None where agents deploy."""
     sources: Path
     """The content-addressed store of sources."""
     json_path: Path
@@ -88,14 +94,18 @@ def build(config: pytest.Config) -> Settings:
     decided = _decided(config)
     run_dir = Path(decided["run_dir"])
     registry.require(registry.PROVIDERS, option.deploybench_provider)
+    earlier = _earlier(config)
     return Settings(
-        lineup=assemble(option.deploybench_agent, option.deploybench_model, option.deploybench_attempts, _needs_model),
+        lineup=earlier.lineup if earlier else _lineup(config),
         provider=option.deploybench_provider,
         image=option.deploybench_image and str(_from_invocation(config, Path(option.deploybench_image))),
         inventory=_inventory(config),
         machines=option.deploybench_machines,
         retries=option.deploybench_retries,
-        sources=_from_invocation(config, option.deploybench_sources or cache_folder() / "sources"),
+        keep_vm=KeepVm(option.deploybench_keep_vm),
+        reboot_before_verify=option.deploybench_reboot_before_verify,
+        earlier=earlier,
+        sources=_from_invocation(config, option.deploybench_sources or folders.sources()),
         json_path=_from_invocation(config, option.deploybench_json or run_dir / "run.json"),
         run_dir=run_dir,
         run_seed=decided["run_seed"],
@@ -110,11 +120,21 @@ def for_worker(settings: Settings, endpoint: Mapping[str, Any]) -> str:
     )
 
 
-def cache_folder() -> Path:
-    """Where sources are kept for this user."""
-    import platformdirs
+def _lineup(config: pytest.Config) -> Lineup:
+    option = config.option
+    return assemble(option.deploybench_agent, option.deploybench_model, option.deploybench_attempts, _needs_model)
 
-    return platformdirs.user_cache_path("pytest-deploybench")
+
+def _earlier(config: pytest.Config) -> again.EarlierRun | None:
+    option = config.option
+    if option.deploybench_reverify is None:
+        return None
+    if option.deploybench_agent or option.deploybench_model:
+        raise UsageError(
+            "--deploybench-reverify verifies what the agents of an earlier run left, so it goes without "
+            "--deploybench-agent and --deploybench-model. Leave them out, or leave it out"
+        )
+    return again.load(_from_invocation(config, option.deploybench_reverify))
 
 
 def _decided(config: pytest.Config) -> dict[str, Any]:

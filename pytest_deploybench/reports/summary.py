@@ -5,7 +5,7 @@ Pure: a `RunRecord` in, a `Summary` out, so that each form of report says the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -69,6 +69,8 @@ class Case:
     """Evidence, relative to the run's folder."""
     remedy: str = ""
     """What to do about an INVALID one."""
+    notes: tuple[str, ...] = ()
+    """What else helps to understand it: vital signs of its machine, where the machine was kept."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,17 @@ def _adds_something(trials: Iterable[TrialRecord], groups_of: Callable[[TrialRec
 
 def _case(trial: TrialRecord, names: Callable[[TrialRecord], str], remedy: str = "") -> Case:
     contestant = names(trial) if trial.attempt == 1 else f"{names(trial)}, attempt {trial.attempt}"
-    return Case(trial.task, contestant, trial.reason, trial.folder, remedy)
+    return Case(trial.task, contestant, trial.reason, trial.folder, remedy, tuple(_notes(trial)))
+
+
+def _notes(trial: TrialRecord) -> Iterator[str]:
+    if (vitals := trial.vitals) is not None:
+        if vitals.oom_kills:
+            yield f"out of memory: the machine's kernel killed {vitals.oom_kills} process(es)"
+        if vitals.least_disk_mb == 0:
+            yield "the machine's disk was full"
+    if trial.kept:
+        yield f"its machine is kept: deploybench vms ssh {trial.kept}"
 
 
 def _remedy(trial: TrialRecord) -> str:

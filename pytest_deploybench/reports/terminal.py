@@ -126,7 +126,8 @@ def _cases(cases: Sequence[Case], several: bool) -> Table:
     table.add_column(overflow="fold", ratio=3)
     for case in cases:
         who = [_line(case.task), *([_line(case.contestant, "dim")] if several else [])]
-        what = [_line(case.cause), _line(f"evidence: {case.folder}", "dim")]
+        notes = [*case.notes, f"evidence: {case.folder}"]
+        what = [_line(case.cause), *(_line(note, "dim") for note in notes)]
         if case.remedy:
             what.insert(1, _line(case.remedy, "bold"))
         table.add_row(Text("\n").join(who), Text("\n").join(what), end_section=True)

@@ -118,6 +118,10 @@ class ScriptedProvider:
     def state(self, machine_id: str) -> MachineState:
         return MachineState.RUNNING if self._alive(machine_id) else MachineState.LOST
 
+    def console(self, machine_id: str) -> bytes:
+        printed = self._machines / machine_id / "console"
+        return printed.read_bytes() if printed.exists() else b""
+
     # --- for tests ----------------------------------------------------------------------------------------------------
 
     def script(self, verb: Verb, kind: Kind, error: str = "InfraError", message: str = "scripted failure") -> None:

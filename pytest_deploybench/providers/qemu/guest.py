@@ -2,7 +2,7 @@
 
 - the console, which the keeper writes to `console.log`: read for the line that says the guest waits for its identity;
 - the identity port, over which the one script goes that makes a restored guest a machine of its own;
-- QMP, to save and load the state of the devices.
+- QMP, to save and load the state of the devices, to freeze the disk and to hear whether the guest runs.
 
 All of them, and the network, are anonymous sockets handed down by number. A guest is started in a folder that exists
 and that its keeper removes at the end.
@@ -20,13 +20,15 @@ from pathlib import Path
 
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.model import MachineSize
-from pytest_deploybench.providers.qemu import kept, monitor, network
+from pytest_deploybench.providers.qemu import kept, network
 from pytest_deploybench.providers.qemu.acceleration import Acceleration
 from pytest_deploybench.providers.qemu.image import Image
 from pytest_deploybench.providers.qemu.keeper import Command
 from pytest_deploybench.providers.qemu.kept import Kept
+from pytest_deploybench.providers.qemu.monitor import Monitor, MonitorError
 
 CONSOLE, QEMU_LOG = "console.log", "qemu.log"
+DISK, DISK_AFTER_FREEZE = "overlay.qcow2", "overlay-after-freeze.qcow2"
 READY_LINE = re.compile(rb"^deploybench: waiting for identity", re.MULTILINE)
 IDENTITY_PORT = "deploybench.identity"
 END_OF_IDENTITY = "#END-OF-IDENTITY"
@@ -34,10 +36,18 @@ MAIN_COMMAND = "qemu"
 _POLL_S = 0.02
 _START_TRIES = 5
 _LAST_WORDS_BYTES = 400
+_DISK_DEVICE = "disk"
+_MONITOR_WITHIN_S = 30.0
+_ALIVE = ("running", "shutdown")
+"""QEMU's words for a guest that does as it likes; the others (`io-error`, ...) tell of the host."""
 
 
 class PortTakenError(InfraError):
     """Somebody took the SSH port between our choice and passt's start; another try chooses another port."""
+
+
+class SilentError(InfraError):
+    """The guest runs, but did not do in time what was expected of it."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +74,28 @@ class Guest:
         self.folder, self.ssh_port, self.keeper = folder, ssh_port, keeper
         self._lines = lines
 
-    def close(self) -> None:
-        """Give up every way to speak with the guest but SSH."""
-        self._lines.close()
+    def settle(self) -> None:
+        """Give up what only its start needed."""
+        self._lines.settle()
+
+    def trouble(self) -> str:
+        """Why the guest cannot be said to run, though its processes are there; empty if it does."""
+        try:
+            status = self._lines.monitor.status(_MONITOR_WITHIN_S)
+        except MonitorError as error:
+            return f"QEMU does not answer ({error})"
+        return "" if status in _ALIVE else f"QEMU says {status}"
+
+    def freeze(self) -> None:
+        """Let all further writes to the disk go to a new overlay, so that `DISK` stays what it is now.
+
+        Raises:
+            InfraError: QEMU refused.
+        """
+        try:
+            self._lines.monitor.snapshot(_DISK_DEVICE, self.folder / DISK_AFTER_FREEZE, _MONITOR_WITHIN_S)
+        except MonitorError as error:
+            raise self.failure(f"could not freeze its disk ({error})") from error
 
     def end(self) -> None:
         """End the guest and remove its folder.
@@ -74,7 +103,7 @@ class Guest:
         Raises:
             InfraError: something is still there, and what.
         """
-        self.close()
+        self._lines.close()
         self.keeper.let_go()
         kept.end(self.folder)
 
@@ -137,8 +166,8 @@ class Guest:
             InfraError: QEMU refused.
         """
         try:
-            monitor.save_state(self._lines.monitor, target, timeout_s)
-        except monitor.MonitorError as error:
+            self._lines.monitor.save_state(target, timeout_s)
+        except MonitorError as error:
             raise self.failure(f"could not save its state ({error})") from error
 
     def load_state(self, state: bytes, timeout_s: float) -> None:
@@ -149,8 +178,8 @@ class Guest:
         """
         lines = self._lines
         try:
-            monitor.load_state(lines.monitor, lines.state_receiver_fd, lines.state_sender, state, timeout_s)
-        except monitor.MonitorError as error:
+            lines.monitor.load_state(lines.state_receiver_fd, lines.state_sender, state, timeout_s)
+        except MonitorError as error:
             raise self.failure(f"could not load its state ({error})") from error
 
     def failure(self, what: str) -> InfraError:
@@ -167,14 +196,15 @@ class Guest:
             if kept.exit_of(self.folder) is not None or not self.folder.exists():
                 raise self.failure(f"ended before it could {what}")
             time.sleep(_POLL_S)
-        raise self.failure(f"did not {what} within {timeout_s:.0f} s")
+        raise SilentError(str(self.failure(f"did not {what} within {timeout_s:.0f} s")))
 
 
 class Lines:
     """The owner's ends of the sockets that QEMU was given; `theirs` are QEMU's ends, closed here once it runs."""
 
     def __init__(self) -> None:
-        self.monitor, monitor_end = socket.socketpair()
+        monitor, monitor_end = socket.socketpair()
+        self.monitor = Monitor(monitor)
         self.identity, identity_end = socket.socketpair()
         self.state_sender, state_end = socket.socketpair()
         self.theirs = (monitor_end, identity_end, state_end)
@@ -194,10 +224,15 @@ class Lines:
         for end in self.theirs:
             end.close()
 
-    def close(self) -> None:
+    def settle(self) -> None:
+        """Close what is only needed until the guest is a machine of its own."""
         self.hand_over()
-        for end in (self.monitor, self.identity, self.state_sender):
-            end.close()
+        self.identity.close()
+        self.state_sender.close()
+
+    def close(self) -> None:
+        self.settle()
+        self.monitor.close()
 
 
 def start(
@@ -243,8 +278,8 @@ def _machine_args(hardware: Hardware, disk: Path, memory: Memory | None) -> list
         *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
         *hardware.acceleration.args,
         *("-smp", str(size.cpus), *_memory_args(round(size.memory_gb * 1024), memory)),
-        *("-drive", f"file={_quoted(disk)},format=qcow2,if=none,id=disk,cache=unsafe,discard=unmap"),
-        *("-device", "virtio-blk-pci,drive=disk"),
+        *("-drive", f"file={_quoted(disk)},format=qcow2,if=none,id={_DISK_DEVICE},cache=unsafe,discard=unmap"),
+        *("-device", f"virtio-blk-pci,drive={_DISK_DEVICE}"),
         *(_seed_args(image.seed) if image.seed else ()),
         *("-device", "virtio-rng-pci", "-rtc", "base=utc,clock=host"),
         *("-serial", "stdio"),

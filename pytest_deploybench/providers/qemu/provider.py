@@ -3,7 +3,7 @@
 - A machine is a folder, a keeper process, and what the keeper started; nothing else. Its id names the folder.
 - The keeper ends it when its lifetime is over, when this process ends in whatever way, or when it is told to.
 - `destroy` works from any process, in any state of the machine, and only returns once nothing is left.
-- Private keys of machines exist in memory only.
+- Private keys of machines exist in memory only, but for the machines that the user asked to keep.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_deploybench import folders
 from pytest_deploybench.errors import InfraError, MissingToolError
 from pytest_deploybench.model import (
     Address,
@@ -25,9 +28,10 @@ from pytest_deploybench.model import (
     ProviderOptions,
 )
 from pytest_deploybench.ports import Progress
-from pytest_deploybench.providers.qemu import acceleration, guest, identity, image, kept, network, template
+from pytest_deploybench.providers.qemu import acceleration, guest, identity, image, kept, network, preserved, template
 from pytest_deploybench.providers.qemu.guest import Guest, Hardware
 from pytest_deploybench.providers.qemu.image import Image
+from pytest_deploybench.providers.qemu.preserved import Preserved
 from pytest_deploybench.providers.qemu.stored import Template
 
 TOOLS = {acceleration.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "passt": "passt"}
@@ -37,7 +41,17 @@ CPU_OVERCOMMIT = 2
 MEMORY_RESERVE_GB = 1.0
 """Left to the host and to the processes that drive the machines."""
 _SSH_WITHIN_S = 120.0
+_KEEPER_WITHIN_S = 5.0
+_CONSOLE_BYTES = 65_536
 _KILLED_BY_SIGNAL = b"terminating on signal"
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A machine of this process."""
+
+    guest: Guest
+    what: Preserved
 
 
 class QemuProvider:
@@ -46,12 +60,10 @@ class QemuProvider:
     def __init__(
         self, options: ProviderOptions, progress: Progress, *, cache: Path | None = None, machines: Path | None = None
     ) -> None:
-        from platformdirs import user_cache_path, user_state_path
-
         self._options, self._progress = options, progress
-        self._cache = cache or user_cache_path("pytest-deploybench")
-        self._machines = machines or user_state_path("pytest-deploybench") / "qemu"
-        self._guests: dict[str, Guest] = {}
+        self._cache = cache or folders.cache()
+        self._machines = machines or folders.state() / "qemu"
+        self._guests: dict[str, _Held] = {}
         self._templates: dict[MachineSize, tuple[Hardware, Template]] = {}
         self._making_templates = threading.Lock()
 
@@ -89,6 +101,8 @@ class QemuProvider:
             InfraError: it could not be made; nothing of it is left.
         """
         _check_tools()
+        if request.kept:
+            return self._wake(request, Path(request.kept))
         hardware, saved = self._template(request.size)
         who = identity.fresh(request.machine_id)
         machine = template.awaken(
@@ -104,8 +118,6 @@ class QemuProvider:
         except BaseException:
             machine.end()
             raise
-        machine.close()
-        self._guests[request.machine_id] = machine
         address = Address(network.LOOPBACK, machine.ssh_port, identity.USER, who.login_key.private, who.host_key.public)
         facts = MachineFacts(
             provider="qemu",
@@ -114,7 +126,7 @@ class QemuProvider:
             speed_factor=saved.speed_factor,
             note=hardware.acceleration.reason,
         )
-        return Lease(request.machine_id, address, facts)
+        return self._lease(request.machine_id, machine, Preserved(hardware.image, hardware.size, address, facts))
 
     def destroy(self, machine_id: str) -> None:
         """End the machine and everything of it.
@@ -122,22 +134,75 @@ class QemuProvider:
         Raises:
             InfraError: something is still there, and what.
         """
-        machine = self._guests.pop(machine_id, None)
-        if machine is not None:
-            machine.end()
+        held = self._guests.pop(machine_id, None)
+        if held is not None:
+            held.guest.end()
         kept.end(self._folder(machine_id))
 
     def state(self, machine_id: str) -> MachineState:
-        """Running, switched off by its guest, or lost for any other reason."""
+        """Running, switched off by its guest, or lost for any other reason, such as a QEMU that does not answer."""
         folder = self._folder(machine_id)
-        if kept.runs(folder):
+        held = self._guests.get(machine_id)
+        if kept.runs(folder) and (held is None or not held.guest.trouble()):
             return MachineState.RUNNING
+        deadline = time.monotonic() + _KEEPER_WITHIN_S
+        while kept.runs(folder) and time.monotonic() < deadline:  # QEMU is just ending, and its keeper will say how
+            time.sleep(0.05)
         ended = kept.exit_of(folder)
         by_itself = ended is not None and ended.command == guest.MAIN_COMMAND and ended.status == 0
         log = folder / guest.QEMU_LOG
         if by_itself and log.exists() and _KILLED_BY_SIGNAL not in log.read_bytes():
             return MachineState.POWERED_OFF
         return MachineState.LOST
+
+    def console(self, machine_id: str) -> bytes:
+        """The end of its serial console, which its keeper writes down."""
+        printed = self._folder(machine_id) / guest.CONSOLE
+        return printed.read_bytes()[-_CONSOLE_BYTES:] if printed.exists() else b""
+
+    def freeze(self, machine_id: str) -> None:
+        """Hold the disk still, without a pause of the machine. What the guest has not written yet is not on it.
+
+        Raises:
+            InfraError: QEMU refused, or this process did not make the machine.
+        """
+        self._held(machine_id).guest.freeze()
+
+    def keep(self, machine_id: str, folder: Path) -> None:
+        """End the machine and leave its frozen disk in `folder`; about as long as copying what the machine wrote.
+
+        Raises:
+            InfraError: it was not frozen, or could not be kept.
+        """
+        held = self._held(machine_id)
+        if not (held.guest.folder / guest.DISK_AFTER_FREEZE).exists():
+            raise InfraError(f"machine {machine_id} was not frozen, so there is nothing to keep of it")
+        preserved.write(folder, held.what, held.guest.folder / guest.DISK, lambda: self.destroy(machine_id))
+
+    def _wake(self, request: MachineRequest, folder: Path) -> Lease:
+        what = preserved.read(folder)
+        # The acceleration of today: a disk, unlike a saved state, does not depend on it.
+        hardware = Hardware(what.image, what.size, acceleration.probe(self._cache, self._progress))
+        self._progress(f"booting the kept machine {folder.name} from its disk")
+        machine = template.wake(
+            Preserved.disk(folder),
+            hardware,
+            self._folder(request.machine_id),
+            lifetime_s=request.lifetime_s * what.facts.speed_factor,
+            purpose=request.purpose,
+        )
+        address = replace(what.address, host=network.LOOPBACK, port=machine.ssh_port)
+        return self._lease(request.machine_id, machine, replace(what, address=address))
+
+    def _lease(self, machine_id: str, machine: Guest, what: Preserved) -> Lease:
+        machine.settle()
+        self._guests[machine_id] = _Held(machine, what)
+        return Lease(machine_id, what.address, what.facts)
+
+    def _held(self, machine_id: str) -> _Held:
+        if (held := self._guests.get(machine_id)) is None:
+            raise InfraError(f"machine {machine_id} was not made by this process, or is gone")
+        return held
 
     def _memory_held(self, machine_id: str) -> int:
         """Bytes that ending the machine would give back."""

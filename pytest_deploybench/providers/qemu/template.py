@@ -8,6 +8,7 @@ the same identity port. A template that is not what its digests say is made agai
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -30,6 +31,7 @@ _RECIPE = 1
 _BOOT_WITHIN_S = 900.0
 _STATE_WITHIN_S = 120.0
 _IDENTITY_WITHIN_S = 300.0
+_WAKE_WITHIN_S = 300.0
 _RESULT_WITHIN_S = 60.0
 _BUILD_LIFETIME_S = 3600.0
 _PORT_TRIES = 5
@@ -125,12 +127,10 @@ def awaken(
     Raises:
         InfraError: it could not be made; nothing of it is left.
     """
-    for _ in range(_PORT_TRIES):
-        try:
-            return _awaken_once(template, hardware, folder, script, lifetime_s=lifetime_s, purpose=purpose)
-        except PortTakenError:
-            continue
-    raise InfraError(f"the SSH port of {folder.name} was taken {_PORT_TRIES} times by others while the machine started")
+    return _on_a_free_port(
+        folder,
+        lambda: _awaken_once(template, hardware, folder, script, lifetime_s=lifetime_s, purpose=purpose),
+    )
 
 
 def _awaken_once(
@@ -146,7 +146,7 @@ def _awaken_once(
     folder.mkdir(mode=0o700, parents=True)
     woken: Guest | None = None
     try:
-        disk = folder / "overlay.qcow2"
+        disk = folder / guest.DISK
         backing = (template.disk, "qcow2") if warm else (hardware.image.disk, hardware.image.disk_format)
         overlay(disk, *backing, hardware.size.disk_gb)
         memory = Memory(template.memory, private=True) if warm else None
@@ -162,6 +162,46 @@ def _awaken_once(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return woken
+
+
+def wake(disk: Path, hardware: Hardware, folder: Path, *, lifetime_s: float, purpose: str) -> Guest:
+    """A machine that boots from the disk of an earlier one, with the identity that lies on it.
+
+    It need not answer: whoever had the earlier one may have broken it.
+
+    Args:
+        disk: stays as it is; the machine writes to an overlay.
+        folder: must not exist yet; it goes with the machine.
+
+    Raises:
+        InfraError: it could not be started; nothing of it is left.
+    """
+    return _on_a_free_port(folder, lambda: _wake_once(disk, hardware, folder, lifetime_s=lifetime_s, purpose=purpose))
+
+
+def _wake_once(disk: Path, hardware: Hardware, folder: Path, *, lifetime_s: float, purpose: str) -> Guest:
+    folder.mkdir(mode=0o700, parents=True)
+    woken: Guest | None = None
+    try:
+        own = folder / guest.DISK
+        overlay(own, disk, "qcow2", hardware.size.disk_gb)
+        woken = guest.start(folder, hardware, own, None, incoming=False, lifetime_s=lifetime_s, purpose=purpose)
+        with contextlib.suppress(guest.SilentError):
+            woken.await_ssh(_WAKE_WITHIN_S)
+    except BaseException:
+        if woken is not None:
+            woken.end()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return woken
+
+
+def _on_a_free_port(folder: Path, make: Callable[[], Guest]) -> Guest:
+    """Make a guest, again if somebody took its port meanwhile."""
+    for _ in range(_PORT_TRIES):
+        with contextlib.suppress(PortTakenError):
+            return make()
+    raise InfraError(f"the SSH port of {folder.name} was taken {_PORT_TRIES} times by others while the machine started")
 
 
 # --- making ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Mirrors pytest_deploybench/commands."""
