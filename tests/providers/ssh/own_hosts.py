@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from pytest_deploybench.errors import InfraError
 from pytest_deploybench.model import MachineRequest, MachineSize, ProviderOptions
 from pytest_deploybench.providers.ssh.leases import Leases
 from pytest_deploybench.providers.ssh.provider import SshProvider
@@ -81,6 +83,14 @@ class OwnHosts:
         options = ProviderOptions(inventory=str(self.file))
         return SshProvider(options, self.said.append, state=self.state, answer_within_s=ANSWER_WITHIN_S)
 
+    def address(self, name: str = "höst-1") -> str:
+        """What its record goes by."""
+        return f"127.0.0.1:{self.servers[name].lease.address.port}"
+
+    def record(self, name: str = "höst-1") -> Path:
+        """The file that says why it is not free."""
+        return self.leases.path(self.address(name))
+
     def resets(self) -> list[str]:
         """Machines after which a host was reset, in order."""
         log = self.folder / "resets"
@@ -88,7 +98,7 @@ class OwnHosts:
 
     def records(self) -> list[str]:
         """Hosts that are not free, each with its standing."""
-        found = [self.leases.read(f"127.0.0.1:{server.lease.address.port}") for server in self.servers.values()]
+        found = [self.leases.read(self.address(name)) for name in self.servers]
         return [f"{record.name} {record.standing.value}" for record in found if record]
 
     def stop(self) -> None:
@@ -110,3 +120,10 @@ def own_hosts(folder: Path) -> Iterator[OwnHosts]:
 def request(machine_id: str, size: MachineSize = SIZE) -> MachineRequest:
     """What a fleet asks for."""
     return MachineRequest(machine_id, size, lifetime_s=600, purpose=f"run-7 task of {machine_id}")
+
+
+def failure(provider: SshProvider, machine_id: str) -> InfraError:
+    """Why no machine can be made."""
+    with pytest.raises(InfraError) as caught:
+        provider.create(request(machine_id))
+    return caught.value

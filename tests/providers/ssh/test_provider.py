@@ -8,11 +8,7 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,79 +19,10 @@ from pytest_deploybench.model import MachineState, ProviderOptions
 from pytest_deploybench.providers.ssh.leases import Standing
 from pytest_deploybench.providers.ssh.provider import SshProvider
 from pytest_deploybench.transport import SshMachine
-from tests.providers.ssh.own_hosts import SIZE, OwnHosts, own_hosts, request
+from tests.providers.ssh.own_hosts import SIZE, OwnHosts, failure, request
 from tests.support.sshd import Sshd, make_key
 
 PATIENCE_S = 60.0
-
-
-@pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[OwnHosts]:
-    with own_hosts(tmp_path / "hosts") as made:
-        yield made
-
-
-def address_of(hosts: OwnHosts, name: str = "höst-1") -> str:
-    return f"127.0.0.1:{hosts.servers[name].lease.address.port}"
-
-
-def record_path(hosts: OwnHosts, name: str = "höst-1") -> Path:
-    return hosts.leases.path(address_of(hosts, name))
-
-
-OWNER = """
-import sys
-from pathlib import Path
-from pytest_deploybench.model import ProviderOptions
-from pytest_deploybench.providers.ssh.provider import SshProvider
-from tests.providers.ssh.own_hosts import request
-provider = SshProvider(ProviderOptions(inventory=sys.argv[1]), lambda line: print("said", line, flush=True),
-                       state=Path(sys.argv[2]))
-print("ready", flush=True)
-sys.stdin.readline()
-provider.create(request(sys.argv[3]))
-print("got", flush=True)
-sys.stdin.readline()
-provider.destroy(sys.argv[3])
-print("gave", flush=True)
-"""
-
-
-class Session:
-    """Another process that leases a machine when told to, and gives it back when told again."""
-
-    def __init__(self, hosts: OwnHosts, machine_id: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", OWNER, str(hosts.file), str(hosts.state), machine_id],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[3],
-        )
-
-    def hear(self) -> str:
-        assert self.process.stdout
-        return self.process.stdout.readline().strip()
-
-    def tell(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@contextmanager
-def session(hosts: OwnHosts, machine_id: str) -> Iterator[Session]:
-    started = Session(hosts, machine_id)
-    try:
-        assert started.hear() == "ready"
-        yield started
-    finally:
-        started.kill()
-        started.process.communicate()
 
 
 # --- what it can host ------------------------------------------------------------------------------------------------
@@ -168,7 +95,7 @@ def test_a_host_whose_reset_fails_stays_out_of_the_pool_until_one_succeeds(hosts
     assert provider.refusal(SIZE) is None  # the infrastructure broke; that is no reason to skip a task
     with pytest.raises(InfraError, match=r"höst-1: its reset failed: .*no such snapshot.*remove") as caught:
         provider.create(request("two"))
-    assert str(record_path(hosts)) in str(caught.value)
+    assert str(hosts.record()) in str(caught.value)
 
     (hosts.folder / "mended").touch()
     hosts.provider().destroy("one")
@@ -204,9 +131,9 @@ def test_a_host_without_a_reset_is_used_once(hosts: OwnHosts) -> None:
     for words in (str(later.refusal(SIZE)), str(failure(later, "two"))):
         assert "höst-1" in words
         assert "was used by run-7 task of one and has no reset command" in words
-        assert f"Reinstall it and remove {record_path(hosts)}, or give it a reset in {hosts.file}" in words
+        assert f"Reinstall it and remove {hosts.record()}, or give it a reset in {hosts.file}" in words
 
-    record_path(hosts).unlink()
+    hosts.record().unlink()
     assert later.refusal(SIZE) is None
     later.create(request("two"))
     later.destroy("two")
@@ -215,12 +142,6 @@ def test_a_host_without_a_reset_is_used_once(hosts: OwnHosts) -> None:
     hosts.write()
     assert hosts.provider().refusal(SIZE) is None
     assert hosts.provider().create(request("three")).machine_id == "three"
-
-
-def failure(provider: SshProvider, machine_id: str) -> InfraError:
-    with pytest.raises(InfraError) as caught:
-        provider.create(request(machine_id))
-    return caught.value
 
 
 # --- who answers -----------------------------------------------------------------------------------------------------
@@ -243,7 +164,7 @@ def test_another_host_key_is_an_error_whose_remedy_works(hosts: OwnHosts) -> Non
     server.stop()
     new_key = reinstall(server)
     message = str(failure(hosts.provider(), "one"))
-    assert f"whoever answers at {address_of(hosts)} shows another host key than the pinned one" in message
+    assert f"whoever answers at {hosts.address()} shows another host key than the pinned one" in message
     assert f"write it as host_key of host höst-1 in {hosts.file}" in message
     assert hosts.records() == []
 
@@ -293,150 +214,3 @@ def test_a_machine_runs_as_long_as_its_ssh_server_answers(hosts: OwnHosts) -> No
         assert provider.state("one") is MachineState.LOST
         answer.join()
     assert provider.console("one") == b""
-
-
-# --- several sessions ------------------------------------------------------------------------------------------------
-
-
-def test_two_sessions_share_a_host_one_after_the_other(hosts: OwnHosts) -> None:
-    hosts.add()
-    with session(hosts, "one") as first, session(hosts, "two") as second:
-        first.tell()
-        second.tell()
-        heard = {first: first.hear(), second: second.hear()}
-        [winner] = [who for who, words in heard.items() if words == "got"]
-        [waiting] = [who for who in heard if who is not winner]
-        assert "waiting for a host: höst-1 in use" in heard[waiting]
-        assert hosts.provider().capacity.machines == 0
-        winner.tell()
-        assert waiting.hear() == "got"
-        assert len(hosts.resets()) == 1
-        waiting.tell()
-        assert "resetting it after" in waiting.hear()
-        assert waiting.hear() == "gave"
-    assert hosts.resets() == ["one", "two"] if winner is first else ["two", "one"]
-    assert hosts.records() == []
-
-
-def test_what_a_killed_session_held_is_reset_by_whoever_comes_next(hosts: OwnHosts) -> None:
-    hosts.add()
-    with session(hosts, "one") as killed:
-        killed.tell()
-        assert killed.hear() == "got"
-        killed.kill()
-    provider = hosts.provider()
-    assert provider.capacity.machines == 1
-    assert provider.create(request("two")).machine_id == "two"
-    assert hosts.resets() == ["one"]
-    provider.destroy("one")  # the sweep of the dead session comes too late, and takes nothing from the living
-    assert hosts.records() == ["höst-1 leased"]
-    assert hosts.resets() == ["one"]
-
-
-def test_a_sweep_works_without_the_inventory(hosts: OwnHosts) -> None:
-    hosts.add()
-    with session(hosts, "one") as killed:
-        killed.tell()
-        assert killed.hear() == "got"
-        killed.kill()
-    SshProvider(ProviderOptions(), hosts.said.append, state=hosts.state).destroy("one")
-    assert hosts.resets() == ["one"]
-    assert hosts.records() == []
-
-
-def test_a_host_that_left_its_inventory_is_not_forgotten(hosts: OwnHosts) -> None:
-    hosts.add()
-    hosts.add()
-    provider = hosts.provider()
-    provider.create(request("one"))
-    [entry] = [entry for entry in hosts.entries if hosts.leases.find("one").name == entry["name"]]  # type: ignore[union-attr]
-    hosts.entries.remove(entry)
-    hosts.write()
-    with pytest.raises(InfraError, match=f"machine one is host {entry['name']} .*Put it back into that file, or reset"):
-        hosts.provider().destroy("one")
-    hosts.file.unlink()
-    with pytest.raises(InfraError, match=r"machine one is host .*there is no such file"):
-        SshProvider(ProviderOptions(), print, state=hosts.state).destroy("one")
-    provider.destroy("one")
-    assert hosts.records() == []
-
-
-def test_a_damaged_record_keeps_its_host_out(hosts: OwnHosts) -> None:
-    hosts.add()
-    provider = hosts.provider()
-    provider.create(request("one"))
-    record_path(hosts).write_text("{")
-    assert provider.capacity.machines == 0
-    assert provider.refusal(SIZE) is None
-    assert f"its record {record_path(hosts)} cannot be read" in str(failure(provider, "two"))
-
-
-# --- waiting and giving up -------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def creating(provider: SshProvider, machine_id: str) -> Iterator[Future[object]]:
-    with ThreadPoolExecutor(1) as pool:
-        future: Future[object] = pool.submit(provider.create, request(machine_id))
-        try:
-            yield future
-        finally:
-            provider.destroy(machine_id)
-
-
-class Heard:
-    """What a provider tells people, and a way to wait for it."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.waiting = threading.Event()
-
-    def __call__(self, line: str) -> None:
-        self.lines.append(line)
-        if "waiting for a host" in line:
-            self.waiting.set()
-
-
-def test_a_machine_waits_for_a_host_of_its_kind(hosts: OwnHosts) -> None:
-    hosts.add()
-    hosts.add(cpus=1)
-    heard = Heard()
-    provider = SshProvider(ProviderOptions(inventory=str(hosts.file)), heard, state=hosts.state)
-    provider.create(request("one"))
-    with creating(provider, "two") as two:
-        assert heard.waiting.wait(PATIENCE_S)
-        assert heard.lines == ["run-7 task of two: waiting for a host: höst-1 in use"]
-        provider.destroy("one")
-        assert two.result(PATIENCE_S)
-    assert hosts.records() == []
-
-
-def test_who_waits_for_a_host_can_be_given_up(hosts: OwnHosts) -> None:
-    hosts.add()
-    heard = Heard()
-    provider = SshProvider(ProviderOptions(inventory=str(hosts.file)), heard, state=hosts.state)
-    provider.create(request("one"))
-    with creating(provider, "two") as two:
-        assert heard.waiting.wait(PATIENCE_S)
-        provider.destroy("two")
-        with pytest.raises(InfraError, match="machine two was given up while it waited for a host"):
-            two.result(PATIENCE_S)
-    assert hosts.records() == ["höst-1 leased"]
-    assert hosts.resets() == []
-
-
-def test_who_is_given_up_while_being_made_leaves_the_host_unused(hosts: OwnHosts) -> None:
-    server = hosts.add(reset=None)
-    at_sudo = server.home / "at-sudo"
-    sudo = server.home / "bin" / "sudo"
-    sudo.write_text(f"#!/bin/sh\necho >{at_sudo}.1\nread line <{at_sudo}\n")
-    subprocess.run(["mkfifo", at_sudo, f"{at_sudo}.1"], check=True)
-    provider = hosts.provider()
-    with creating(provider, "one") as one:
-        Path(f"{at_sudo}.1").read_text()  # it is logged in
-        assert hosts.records() == ["höst-1 claimed"]
-        provider.destroy("one")
-        at_sudo.write_text("go on\n")
-        with pytest.raises(InfraError, match="machine one was given up while it was made"):
-            one.result(PATIENCE_S)
-    assert hosts.records() == []
