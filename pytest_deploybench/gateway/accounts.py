@@ -63,6 +63,7 @@ class Account:
             refused=self.refused,
             provider_down=self.provider_down,
             waited_s=round(covered((start, now if end is None else end) for start, end in self.waits.values()), 3),
+            log_problem=self.log.problem,
         )
 
     async def note(self, event: str, **facts: Any) -> None:

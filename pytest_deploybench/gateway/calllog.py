@@ -61,17 +61,21 @@ class CallLog:
     # --- in the thread ------------------------------------------------------------------------------------------------
 
     def _write(self, line: dict[str, Any], request: bytes, response: Any) -> None:
+        try:
+            self._append(line, request, response)
+        except Exception as error:  # whatever it is, the trial goes on, and is told
+            self.problem = f"{self._path} is not complete: {type(error).__name__}: {error}"
+
+    def _append(self, line: dict[str, Any], request: bytes, response: Any) -> None:
+        line = self._harmless(line)
         if request and self._written < FILE_LIMIT_BYTES:
-            sent, continues = self._news(line.get("call", 0), _parsed(request))
+            sent, continues = self._news(line["call"], _parsed(request))
             line = {**line, **continues, "request": self._harmless(sent), "response": self._harmless(response)}
         elif request:
             line = {**line, "bodies": f"left out: the log has reached {FILE_LIMIT_BYTES} bytes"}
-        data = (redact(json.dumps(line, ensure_ascii=False), self._secrets) + "\n").encode("utf-8", "replace")
-        try:
-            with self._path.open("ab") as file:
-                file.write(data)
-        except OSError as error:
-            self.problem = f"{self._path} cannot be written: {error}"
+        data = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        with self._path.open("ab") as file:
+            file.write(data)
         self._written += len(data)
 
     def _news(self, call: int, request: Any) -> tuple[Any, dict[str, Any]]:

@@ -171,7 +171,8 @@ def _messages_usage(body: Json) -> Usage | None:
         input=_count(counts, "input_tokens") + cached + written,
         cached=cached,
         cache_written=written,
-        output=_count(counts, "output_tokens"),  # thinking is in it, and has no count of its own
+        output=_count(counts, "output_tokens"),
+        reasoning=_count(counts, "output_tokens_details", "thinking_tokens"),
     )
 
 

@@ -166,7 +166,7 @@ class Exchange:
         finally:
             if not streams_on:
                 response.release()
-        fault = "an answer that is not JSON" if response.status == 200 and not _is_object(body) else ""
+        fault = "an answer that is not JSON" if response.status == 200 and _object(body) is None else ""
         return Reply(response.status, headers, body, fault=fault)
 
     # --- towards the client -------------------------------------------------------------------------------------------
@@ -261,7 +261,8 @@ class Exchange:
         found = streams.events(data) if self.ask.streams else []
         if found:
             return streams.assemble(self.ask.dialect, found)
-        return json.loads(data) if _is_object(data) else data
+        body = _object(data)
+        return data if body is None else body
 
 
 def provider_unavailable(account: Account) -> tuple[int, str, str]:
@@ -294,11 +295,12 @@ async def _said(sending: Any) -> bool:
     return True
 
 
-def _is_object(body: bytes) -> bool:
+def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        return isinstance(json.loads(body), dict)
+        value = json.loads(body)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _as_json(used: Usage | None) -> dict[str, int] | None:

@@ -79,6 +79,8 @@ class Statement:
     """Why the model could not be reached, as a sentence: then the trial is INVALID by fault of the model's API."""
     waited_s: float
     """Seconds in which the trial waited for the provider's rate limits and faults; not the agent's working time."""
+    log_problem: str | None = None
+    """Why the log of the calls is not complete; None if it is."""
 
 
 def cost_usd(usage: Usage, price: Price) -> float:

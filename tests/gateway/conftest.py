@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,11 @@ class Trial:
         url, body = request(dialect, streams, text, **more)
         return self.post(url, json.dumps(body).encode(), stream=keeps_open)
 
-    def post(self, path: str, body: bytes, *, stream: bool = False, **headers: str) -> requests.Response:
+    def post(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None = None, *, stream: bool = False
+    ) -> requests.Response:
         """Send bytes; with the account's token unless a header says otherwise."""
-        sent = {"Content-Type": "application/json", "Authorization": f"Bearer {self.account.token}", **headers}
+        sent = {"Content-Type": "application/json", "Authorization": f"Bearer {self.account.token}", **(headers or {})}
         return self.session.post(self.account.url + path, data=body, headers=sent, stream=stream, timeout=PATIENCE_S)
 
     def lines(self) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_deploybench.gateway import Budget, Endpoint, Gateway, GatewayClient
@@ -32,4 +33,5 @@ def controller(url: str, log: str) -> None:
 
 
 if __name__ == "__main__":
-    {"borrower": borrower, "controller": controller}[sys.argv[1]](*sys.argv[2:])
+    PROGRAMS: dict[str, Callable[..., None]] = {"borrower": borrower, "controller": controller}
+    PROGRAMS[sys.argv[1]](*sys.argv[2:])

@@ -137,6 +137,14 @@ def test_many_lines_are_all_there_and_in_order(tmp_path: Path) -> None:
     assert [line["call"] for line in logged(tmp_path, work)] == list(range(500))
 
 
+def test_a_log_that_cannot_be_written_does_not_stop_the_trial_and_is_told(server: ModelServer, trial: Trial) -> None:
+    (trial.folder / "llm.jsonl").mkdir()
+    assert trial.ask().status_code == 200
+    statement = trial.account.close()
+    assert statement.usage == server.total
+    assert "llm.jsonl is not complete: IsADirectoryError" in str(statement.log_problem)
+
+
 def test_a_refusal_is_a_line_too(server: ModelServer, trial: Trial) -> None:
     trial.ask(model="another")
     server.play([say("hello")])

@@ -216,6 +216,7 @@ def _message_usage(answer: Answer) -> Json:
         "cache_read_input_tokens": usage.cached,
         "cache_creation_input_tokens": usage.cache_written,
         "output_tokens": usage.output,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning},
     }
 
 
@@ -239,7 +240,7 @@ def _message(answer: Answer) -> Json:
 
 def _message_events(answer: Answer) -> Iterator[Json]:
     whole = _message(answer)
-    begun = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
+    begun = {**whole, "content": [], "stop_reason": None, "usage": {**_message_usage(answer), **_NOT_YET}}
     yield {"type": "message_start", "message": begun}
     for index, block in enumerate(whole["content"]):
         is_text = block["type"] == "text"
@@ -250,8 +251,12 @@ def _message_events(answer: Answer) -> Iterator[Json]:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-    yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": answer.usage.output}}
+    counts = {key: whole["usage"][key] for key in ("output_tokens", "output_tokens_details")}
+    yield {"type": "message_delta", "delta": ended, "usage": counts}
     yield {"type": "message_stop"}
+
+
+_NOT_YET: Json = {"output_tokens": 1, "output_tokens_details": None}
 
 
 def _json_delta(piece: str) -> Json:

@@ -265,7 +265,7 @@ def _seen(request: web.Request, payload: Mapping[str, Any]) -> Seen:
 
 def _countable(dialect: Dialect, usage: Usage) -> Usage:
     """What of these counts the dialect has a word for."""
-    return replace(usage, reasoning=0) if dialect is Dialect.MESSAGES else replace(usage, cache_written=0)
+    return usage if dialect is Dialect.MESSAGES else replace(usage, cache_written=0)
 
 
 def _written(dialect: Dialect, event: Mapping[str, Any]) -> bytes:
