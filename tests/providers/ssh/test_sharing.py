@@ -7,7 +7,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from pytest_deploybench.errors import InfraError
 from pytest_deploybench.model import MachineState, ProviderOptions
 from pytest_deploybench.providers.ssh.leases import BusyError
 from pytest_deploybench.providers.ssh.provider import SshProvider
+from tests.providers.contract import becomes_true
 from tests.providers.ssh.own_hosts import SIZE, OwnHosts, failure, request
 
 PATIENCE_S = 60.0
@@ -25,6 +27,7 @@ import sys
 from pathlib import Path
 from pytest_deploybench.model import MachineState, ProviderOptions
 from pytest_deploybench.providers.ssh.provider import SshProvider
+from tests.providers.contract import becomes_true
 from tests.providers.ssh.own_hosts import request
 provider = SshProvider(ProviderOptions(inventory=sys.argv[1]), lambda line: print("said", line, flush=True),
                        state=Path(sys.argv[2]))
@@ -229,18 +232,63 @@ def test_who_waits_for_a_host_can_be_given_up(hosts: OwnHosts) -> None:
     assert hosts.resets() == []
 
 
-def test_who_is_given_up_while_being_made_leaves_the_host_unused(hosts: OwnHosts) -> None:
+@pytest.mark.parametrize("by", ["its owner", "another process"])
+def test_who_is_given_up_while_being_made_leaves_the_host_unused(hosts: OwnHosts, by: str) -> None:
     server = hosts.add(reset=None)
-    at_sudo = server.home / "at-sudo"
-    sudo = server.home / "bin" / "sudo"
-    sudo.write_text(f"#!/bin/sh\necho >{at_sudo}.1\nread line <{at_sudo}\n")
-    subprocess.run(["mkfifo", at_sudo, f"{at_sudo}.1"], check=True)
+    gate, begun = server.home / "gate", server.home / "begun"
+    (server.home / "bin" / "sudo").write_text(f"#!/bin/sh\necho >{begun}\nread line <{gate}\n")
+    subprocess.run(["mkfifo", gate, begun], check=True)
     provider = hosts.provider()
     with creating(provider, "one") as one:
-        Path(f"{at_sudo}.1").read_text()  # it is logged in
+        begun.read_text()  # it is logged in
         assert hosts.records() == ["höst-1 claimed"]
-        provider.destroy("one")
-        at_sudo.write_text("go on\n")
+        (provider if by == "its owner" else hosts.provider()).destroy("one")
+        gate.write_text("go on\n")
         with pytest.raises(InfraError, match="machine one was given up while it was made"):
             one.result(PATIENCE_S)
     assert hosts.records() == []
+
+
+def test_who_is_given_up_before_the_claim_leaves_the_host_free(hosts: OwnHosts) -> None:
+    hosts.add(reset={"command": "[ ! -p begun ] || { echo >begun; rm begun; read line <gate; }"})
+    gate, begun = hosts.folder / "gate", hosts.folder / "begun"
+    subprocess.run(["mkfifo", gate, begun], check=True)
+    with session(hosts, "one") as killed:
+        killed.tell()
+        assert killed.hear() == "got"
+        killed.kill()
+    provider = hosts.provider()
+    with creating(provider, "two") as two:
+        begun.read_text()  # it makes the host fresh after the dead session
+        provider.destroy("two")
+        gate.write_text("go on\n")
+        with pytest.raises(InfraError, match="machine two was given up while it was made"):
+            two.result(PATIENCE_S)
+    assert hosts.records() == []
+
+
+def test_a_late_destroy_takes_nothing_from_the_next_machine(hosts: OwnHosts) -> None:
+    """Another process frees the host and leases it anew between the look at its record and the lock on it."""
+    hosts.add()
+    provider = hosts.provider()
+    provider.create(request("one"))
+    lock_file = hosts.record().with_suffix(".lock")
+    with ThreadPoolExecutor(1) as pool:
+        with hosts.leases.lock(hosts.address(), 0.0):
+            late = pool.submit(provider.destroy, "one")
+            assert becomes_true(lambda: opened(lock_file) == 2, PATIENCE_S)
+            record = hosts.leases.read(hosts.address())
+            assert record is not None
+            hosts.leases.write(replace(record, machine_id="two"))
+        late.result(PATIENCE_S)
+    assert hosts.records() == ["höst-1 leased"]
+    assert hosts.resets() == []
+
+
+def opened(file: Path) -> int:
+    """How often this process holds a file open."""
+    held = 0
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            held += link.readlink() == file
+    return held
