@@ -25,6 +25,16 @@ from pytest_deploybench.models import ModelSpec
 
 
 @dataclass(eq=False)
+class UnderWay:
+    """A call that is not yet booked."""
+
+    task: asyncio.Task[Any]
+    booking: bool = False
+    """From here on it is not to be interrupted."""
+    booked: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(eq=False)
 class Account:
     """One trial's right to ask one model."""
 
@@ -45,7 +55,7 @@ class Account:
     provider_down: str | None = None
     waits: dict[int, tuple[float, float | None]] = field(default_factory=dict, repr=False)
     """By call: from its beginning to its last try, or open-ended while it pauses."""
-    calls: set[asyncio.Task[Any]] = field(default_factory=set, repr=False)
+    calls: set[UnderWay] = field(default_factory=set, repr=False)
 
     @property
     def over(self) -> bool:
@@ -74,10 +84,12 @@ class Account:
         """Revoke the token, end the calls under way, finish the log. Closing again gives the same statement."""
         if not self.closed:
             self.closed = True
-            for call in self.calls:
-                call.cancel()
-            if self.calls:
-                await asyncio.wait(self.calls)
+            calls = list(self.calls)
+            for call in calls:
+                if not call.booking:
+                    call.task.cancel()
+            for call in calls:
+                await call.booked.wait()
             statement = self.statement()
             await self.note("closed", calls=statement.calls, cost_usd=statement.cost_usd, usage=vars(statement.usage))
         await self.log.close()

@@ -23,7 +23,7 @@ import aiohttp
 from aiohttp import web
 
 from pytest_deploybench.gateway import dialects, streams
-from pytest_deploybench.gateway.accounts import Account
+from pytest_deploybench.gateway.accounts import Account, UnderWay
 from pytest_deploybench.gateway.dialects import Ask, Outgoing
 from pytest_deploybench.gateway.ledger import Usage, cost_usd
 from pytest_deploybench.gateway.retrying import (
@@ -42,6 +42,8 @@ _SENT_ON = ("accept", "anthropic-beta", "anthropic-version", "content-type", "op
 _PASSED_BACK = ("content-type", "request-id", "retry-after", "x-request-id")
 _CHARGED = ("answered", "cut_off", "too_large", "interrupted")
 """Outcomes of calls for which the provider has generated something."""
+_QUICK_BYTES = 50_000
+"""An answer that is parsed at once."""
 _BROKEN = 502
 """Stands for an answer that is none."""
 
@@ -61,6 +63,14 @@ class Reply:
     stream: aiohttp.ClientResponse | None = None
     fault: str = ""
     """What was wrong with it as an answer."""
+    may_mend: bool = True
+    """Whether another try may do better than this fault."""
+
+    def meaning(self, *, answered_before: bool) -> Meaning:
+        """What is to be done with it."""
+        if self.fault:
+            return Meaning.RETRY if self.may_mend else Meaning.GIVE_UP
+        return meaning(self.status, self.body, answered_before=answered_before)
 
 
 @dataclass
@@ -74,6 +84,7 @@ class Exchange:
     session: aiohttp.ClientSession
     policy: RetryPolicy
     started: float = field(default_factory=time.monotonic)
+    failing_since: float | None = None
     tries: int = 0
     number: int = 0
     collected: bytearray = field(default_factory=bytearray)
@@ -86,15 +97,20 @@ class Exchange:
         assert task is not None  # noqa: S101 - a coroutine always runs in a task
         account.ledger = account.ledger.begun()
         self.number = account.ledger.calls
-        account.calls.add(task)
+        under_way = UnderWay(task)
+        account.calls.add(under_way)
         try:
             reply = await self._reply()
             if reply is None:
                 return refused(self.ask.dialect, *provider_unavailable(account))
             return await self._pass_on(reply)
         finally:
-            account.calls.discard(task)
-            await self._book()
+            under_way.booking = True
+            try:
+                await self._book()
+            finally:
+                account.calls.discard(under_way)
+                under_way.booked.set()
 
     # --- towards the provider -----------------------------------------------------------------------------------------
 
@@ -104,7 +120,7 @@ class Exchange:
             self.tries += 1
             reply = await self._try()
             self.status = reply.status
-            what = Meaning.RETRY if reply.fault else self._meaning(reply)
+            what = reply.meaning(answered_before=self.account.answered)
             if what is Meaning.HAND_ON:
                 return reply
             pause = None if what is Meaning.GIVE_UP else self._pause_s(reply)
@@ -130,13 +146,12 @@ class Exchange:
         self.outcome = "provider_down"
         self.account.provider_down = self.account.provider_down or reason
 
-    def _meaning(self, reply: Reply) -> Meaning:
-        return meaning(reply.status, reply.body, answered_before=self.account.answered)
-
     def _pause_s(self, reply: Reply) -> float | None:
+        now = time.monotonic()
+        self.failing_since = self.failing_since or now
         return self.policy.pause_s(
             self.tries,
-            time.monotonic() - self.started,
+            now - self.failing_since,
             asked_pause_s(reply.headers, reply.body, datetime.now(UTC)),
             random.random(),  # noqa: S311 - no secret
         )
@@ -150,7 +165,7 @@ class Exchange:
             )
             return await self._received(response)
         except TooLargeError:
-            return Reply(_BROKEN, {}, dialects.refusal(self.ask.dialect, _BROKEN, "response_too_large", "too large"))
+            return Reply(_BROKEN, {}, b"", fault=f"more than {RESPONSE_LIMIT_BYTES} bytes", may_mend=False)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Reply(_BROKEN, {}, b"", fault=f"{type(error).__name__} {error}".strip())
 
@@ -219,14 +234,18 @@ class Exchange:
     # --- keeping account ----------------------------------------------------------------------------------------------
 
     async def _book(self) -> None:
-        account, body = self.account, self._answer()
+        account, body = self.account, await self._answer()
         used = dialects.usage(self.ask.dialect, body) if isinstance(body, dict) else None
         if self.outcome == "answered" and isinstance(body, dict) and is_providers_fault(body.get("error")):
             self.outcome = "cut_off"  # in the midst of a stream, a fault comes as an event
         if self.outcome in _CHARGED:
             account.ledger = account.ledger.ended(used, complete=self.outcome == "answered")
         self._judge_provider()
-        start, end = account.waits.get(self.number, (0.0, 0.0))
+        now = time.monotonic()
+        start, end = account.waits.get(self.number, (now, now))
+        if end is None:  # interrupted while it paused
+            end = now
+            account.waits[self.number] = (start, end)
         line = {
             "event": "call",
             "call": self.number,
@@ -237,8 +256,8 @@ class Exchange:
             "status": self.status,
             "outcome": self.outcome,
             "tries": self.tries,
-            "seconds": round(time.monotonic() - self.started, 3),
-            "waited_s": round((time.monotonic() if end is None else end) - start, 3),
+            "seconds": round(now - self.started, 3),
+            "waited_s": round(end - start, 3),
             "usage": _as_json(used),
             "cost_usd": cost_usd(used, account.spec.price) if used and account.spec.price else None,
         }
@@ -255,9 +274,13 @@ class Exchange:
                 reason = f"{spec.provider} broke off {account.cut_streams} streams of {spec.upstream} in a row"
                 account.provider_down = account.provider_down or reason
 
-    def _answer(self) -> Any:
+    async def _answer(self) -> Any:
         """The whole answer as JSON, whether or not it came as a stream; bytes where it is none."""
         data = bytes(self.collected)
+        # A long one must not keep the other trials waiting.
+        return self._read(data) if len(data) < _QUICK_BYTES else await asyncio.to_thread(self._read, data)
+
+    def _read(self, data: bytes) -> Any:
         found = streams.events(data) if self.ask.streams else []
         if found:
             return streams.assemble(self.ask.dialect, found)

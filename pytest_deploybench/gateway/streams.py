@@ -22,21 +22,22 @@ class EventSplitter:
     """Cuts a stream of server-sent events between the events, as the bytes arrive."""
 
     def __init__(self) -> None:
-        self._pending = b""
+        self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
         """The events that are now complete, with their ends."""
+        searched = max(0, len(self._pending) - 3)  # an end may have begun there; what is before was looked at
         self._pending += data
         events, start = [], 0
-        for end in _EVENT_END.finditer(self._pending):
-            events.append(self._pending[start : end.end()])
+        for end in _EVENT_END.finditer(self._pending, searched):
+            events.append(bytes(self._pending[start : end.end()]))
             start = end.end()
-        self._pending = self._pending[start:]
+        del self._pending[:start]
         return events
 
     def rest(self) -> bytes:
         """What came after the last complete event."""
-        return self._pending
+        return bytes(self._pending)
 
 
 def events(body: bytes) -> list[dict[str, Any]]:

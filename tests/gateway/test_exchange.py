@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -221,6 +222,32 @@ def test_closing_ends_the_call_that_is_under_way(server: ModelServer, trial: Tri
     held.release.set()
     assert (statement.calls, statement.unmetered, len(failures)) == (1, 1, 1)
     assert [line.get("outcome") for line in trial.lines()] == ["interrupted", None]
+
+
+def test_a_wait_that_is_interrupted_ends(server: ModelServer, trial: Trial) -> None:
+    server.play([RateLimited(after_s=0.9)])
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(trial.ask)
+        until(lambda: trial.account.statement().waited_s > 0)
+        statement = trial.account.close()
+        assert isinstance(call.exception(PATIENCE_S), requests.exceptions.ConnectionError)
+    (line, _) = trial.lines()
+    assert line["outcome"] == "interrupted"
+    assert statement.waited_s == pytest.approx(line["waited_s"], abs=0.1)
+
+
+@STREAMING
+def test_an_answer_without_measure_ends_the_trial(server: ModelServer, trial: Trial, streams: bool) -> None:
+    server.play([say("x" * 70_000_000)])
+    if streams:
+        with pytest.raises(requests.exceptions.ChunkedEncodingError):
+            trial.ask(streams=True)
+        trial.account.close()
+        assert trial.lines()[0]["outcome"] == "too_large"
+    else:
+        assert trial.ask().status_code == 403
+        assert "more than 64000000 bytes" in str(trial.account.close().provider_down)
+    assert len(server.requests) == 1
 
 
 def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
