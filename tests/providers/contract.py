@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
 from pytest_deploybench.errors import InfraError, MachineLostError
 from pytest_deploybench.fleet import Fleet, FleetClient
 from pytest_deploybench.model import Lease, MachineRequest, MachineSize, MachineState
-from pytest_deploybench.ports import Provider
+from pytest_deploybench.ports import Preserver, Provider
 from pytest_deploybench.transport import SshMachine
 
 LARGE_BYTES = 100_000_000
@@ -77,12 +78,13 @@ class Harness(Protocol):
 
 
 @contextmanager
-def machine_of(harness: Harness, machine_id: str, provider: Provider | None = None) -> Iterator[SshMachine]:
+def machine_of(
+    harness: Harness, machine_id: str, provider: Provider | None = None, kept: str | None = None
+) -> Iterator[SshMachine]:
     """A machine and the connection to it; destroyed afterwards, without any trace."""
     provider = provider or harness.provider()
-    lease = provider.create(ask(harness, machine_id))
     try:
-        with SshMachine(lease) as machine:
+        with SshMachine(provider.create(replace(ask(harness, machine_id), kept=kept))) as machine:
             yield machine
     finally:
         provider.destroy(machine_id)
@@ -236,7 +238,24 @@ def the_console_can_be_read(harness: Harness, _folder: Path) -> None:
     with machine_of(harness, "one", provider) as machine:
         said(harness, machine, f"echo 'words for the console' | {harness.say_on_console}")
         assert becomes_true(lambda: b"words for the console" in provider.console("one"), harness.patience_s)
+        assert b"words for the console" in harness.provider().console("one")
         assert provider.console("never-made") == b""
+
+
+@promise
+def a_kept_machine_wakes_as_it_was_frozen(harness: Harness, folder: Path) -> None:
+    """With the files that it had then, and nothing of what came later."""
+    provider = harness.provider()
+    assert hasattr(provider, "freeze"), "its machines cannot be kept"
+    preserver = cast(Preserver, provider)
+    with machine_of(harness, "one", provider) as machine:
+        said(harness, machine, "echo before >file; sync")
+        preserver.freeze("one")
+        said(harness, machine, "echo after >file; sync")
+        preserver.keep("one", folder / "kept")
+    with machine_of(harness, "two", provider, kept=str(folder / "kept")) as machine:
+        machine.wait_ready(harness.patience_s)
+        assert said(harness, machine, "cat file") == "before"
 
 
 @promise

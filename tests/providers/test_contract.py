@@ -21,6 +21,7 @@ from tests.providers.contract import PROMISES, Harness, Promise
 from tests.providers.ssh.own_hosts import SIZE, OwnHosts, own_hosts
 
 GAPS = {
+    ("ssh", "a_kept_machine_wakes_as_it_was_frozen"): "a host's disk is its owner's; a failed trial cannot keep it",
     ("ssh", "the_console_can_be_read"): "a host's console is reached through its owner's tooling, if at all",
     ("ssh", "a_machine_that_switches_itself_off_is_told_from_a_lost_one"): (
         "from outside both are silent; the verdict is INVALID, in the agent's favour"

@@ -92,8 +92,14 @@ class SshProvider:
 
         Raises:
             UsageError: no inventory was given.
-            InfraError: no host that suits is fresh, or none of them answers with its pinned key.
+            InfraError: no host that suits is fresh, or none of them answers with its pinned key; or a kept machine is
+                to be woken, which own hosts cannot.
         """
+        if request.kept is not None:
+            raise InfraError(
+                f"{request.kept} was kept by another provider, and an own host cannot be made of it. Name the provider "
+                "of that run with --deploybench-provider"
+            )
         hosts = self._hosts.fitting(request.size)
         unfit: dict[str, str] = {}
         """Hosts that will not do for this machine, whoever gives one back."""

@@ -49,6 +49,13 @@ def test_without_an_inventory_the_user_learns_what_to_write(tmp_path: Path) -> N
     provider.destroy("one")
 
 
+def test_a_machine_kept_by_another_provider_is_not_mistaken_for_a_fresh_one(hosts: OwnHosts, tmp_path: Path) -> None:
+    hosts.add()
+    with pytest.raises(InfraError, match="was kept by another provider"):
+        hosts.provider().create(replace(request("one"), kept=str(tmp_path)))
+    assert hosts.records() == []
+
+
 def test_a_lease_says_what_the_user_said_of_the_host(hosts: OwnHosts) -> None:
     server = hosts.add(speed_factor=1.5)
     provider = hosts.provider()
