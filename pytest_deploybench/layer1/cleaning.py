@@ -56,10 +56,12 @@ def without_escapes(block: bytes) -> bytes:
 
 def visible(raw: bytes) -> str:
     """What a terminal would show in the end: a progress bar writes its line again and again."""
-    line = raw.rstrip(b"\r\n").rpartition(b"\r")[2]
+    line = raw.rstrip()
+    if b"\r" in line:
+        line = line.rpartition(b"\r")[2]
     if len(line) > LINE_LIMIT:
         line = line[:_HALF] + b" ... " + line[-_HALF:]
-    return line.decode("utf-8", "replace").replace("\b", "").rstrip()
+    return line.decode("utf-8", "replace").replace("\b", "")
 
 
 def shown(line: str) -> str:

@@ -6,8 +6,8 @@ The order of the tables and functions below is the order of the thought:
 2. What a tool's good end (`success`) comes after is settled; what ends a job (`kind: exit`) is settled by nothing.
 3. Of the failures that are left, those count that stand in the step which broke off, and best those that something
    else was seen to follow from.
-4. Of these the earliest that is about as sure as the surest is the root. Later lines of the same tool may only say more
-   precisely what the root's line says (`CMake Error at ...`, then what was not found).
+4. Of these the earliest that is about as sure as the surest is the root, or a much surer line just below it: that one
+   says what the first only announces (`throw err;`, then `Error: Cannot find module 'x'`).
 
 Promises a reviewer can check: pure; nothing here reads a line again; every number that weighs is named at the top.
 """
@@ -15,7 +15,7 @@ Promises a reviewer can check: pure; nothing here reads a line again; every numb
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pytest_deploybench.layer1.rules import FAILING_CONFIDENCE, FINDING_ROLES, Rule
 from pytest_deploybench.model import Category, Finding, Role
@@ -31,10 +31,12 @@ NEAR_THE_END = 40
 """A failure in the last lines of a log needs no other witness: the log ends because of it."""
 WITNESSED = 0.2
 """How much surer a cause is that something follows from."""
-ABOUT_AS_SURE = 0.15
+ABOUT_AS_SURE = 0.25
 """How much less sure than the surest the earliest may be."""
-PRECISION_REACH = 8
-"""Lines below a root in which the same tool may say more precisely what failed."""
+DETAIL_REACH = 15
+"""Lines below a root in which a surer line counts as the same failure, told better."""
+DETAIL_IS_SURER = 0.1
+"""How much surer that line must be."""
 SUSPICION_REACH = 400
 """Lines that a failed fetch may lie above what was missing because of it."""
 SURE_IN_SPITE = 0.9
@@ -132,7 +134,7 @@ def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | Non
         return Judgment(False, None, None, reported)
     root = _root(events, failing, last_line)
     if root:
-        return Judgment(True, _precise(root, standing), root, reported)
+        return Judgment(True, root.finding, root, reported)
     return Judgment(True, _unexplained(last, exit_status) if exit_status else None, None, reported)
 
 
@@ -176,13 +178,13 @@ def _root(events: Sequence[Event], failing: Sequence[Event], last_line: int) -> 
     causes = [event for event in failing if event.role is Role.CAUSE]
     causes = _of_broken_step(events, causes) or causes
     if causes:
-        scores = {id(cause): _score(cause, events, last_line) for cause in causes}
-        surest = max(scores.values())
-        root = next(cause for cause in causes if scores[id(cause)] >= surest - ABOUT_AS_SURE)
+        scores = _scores(causes, events, last_line)
+        root = next(cause for cause, score in zip(causes, scores, strict=True) if score >= max(scores) - ABOUT_AS_SURE)
+        root = _detail(root, causes)
         return _suspect(events, root) or root
     if failing:
         return _suspect(events, failing[0]) or _weaker(events, failing[0]) or failing[0]
-    weak = [event for event in events if event.role in {Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT}]
+    weak = [event for event in events if event.role in FINDING_ROLES]
     return max(weak, key=lambda event: event.rule.confidence, default=None)
 
 
@@ -195,13 +197,30 @@ def _of_broken_step(events: Sequence[Event], causes: Sequence[Event]) -> list[Ev
     return [cause for cause in causes if begin <= cause.number <= end.number]
 
 
-def _score(cause: Event, events: Sequence[Event], last_line: int) -> float:
-    follows = any(
-        event.role is Role.CONSEQUENCE and 0 < event.number - cause.number <= FOLLOWS_WITHIN for event in events
-    )
-    settled = any(event.role is Role.SUCCESS and event.number > cause.number for event in events)
-    witnessed = follows or cause.number > last_line - NEAR_THE_END
-    return cause.rule.confidence + WITNESSED * witnessed - WITNESSED * (settled and not follows)
+def _scores(causes: Sequence[Event], events: Sequence[Event], last_line: int) -> list[float]:
+    """How much each cause weighs as the root."""
+    last_success = max((event.number for event in events if event.role is Role.SUCCESS), default=0)
+    consequences = [event.number for event in events if event.role is Role.CONSEQUENCE]
+    scores: list[float] = []
+    witness = last_line + NEAR_THE_END - FOLLOWS_WITHIN  # a line that a cause not far above brought down
+    for cause in reversed(causes):
+        near = (number for number in consequences if number > cause.number)
+        follows = min((*near, witness if witness > cause.number else last_line + FOLLOWS_WITHIN + 1)) - cause.number
+        witnessed = follows <= FOLLOWS_WITHIN or cause.number > last_line - NEAR_THE_END
+        if witnessed:
+            witness = cause.number
+        settled = cause.number < last_success and not witnessed
+        scores.insert(0, cause.rule.confidence + WITNESSED * witnessed - WITNESSED * settled)
+    return scores
+
+
+def _detail(root: Event, causes: Sequence[Event]) -> Event:
+    """The line that says best what the root's line only announces: `Traceback`, `CMake Error at`, `throw err;`."""
+    for cause in causes:
+        near = 0 < cause.number - root.number <= DETAIL_REACH
+        if near and cause.rule.confidence > root.rule.confidence + DETAIL_IS_SURER:
+            root = cause
+    return root
 
 
 def _suspect(events: Sequence[Event], root: Event) -> Event | None:
@@ -229,20 +248,3 @@ def _weaker(events: Sequence[Event], consequence: Event) -> Event | None:
         and 0 < consequence.number - event.number <= FOLLOWS_WITHIN
     ]
     return hints[-1] if hints else None
-
-
-def _precise(root: Event, standing: Sequence[Event]) -> Finding:
-    """The root's line, with the name that a surer rule of the same tool gives just below it."""
-    finding = root.finding
-    better = [
-        event
-        for event in standing
-        if event.rule.ecosystem == root.rule.ecosystem
-        and 0 < event.number - root.number <= PRECISION_REACH
-        and event.rule.confidence > root.rule.confidence
-        and event.role is Role.CAUSE
-    ]
-    if not better:
-        return finding
-    told = better[0].finding
-    return replace(told, line_number=finding.line_number, line=finding.line)

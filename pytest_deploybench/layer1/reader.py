@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 from pytest_deploybench.layer1 import tracebacks
@@ -109,11 +108,12 @@ class Reader:
             if start < position:  # within a traceback that was read as a whole
                 continue
             lines += block.count(b"\n", position, start)
-            position, line = start, _Line(block, start, end, lines + 1)
-            if tracebacks.HEADER in line.text:
+            position, text = start, visible(block[start:end])
+            if self._index.is_mark(needles) and tracebacks.HEADER in text:
                 spans = list(islice(_spans(block, end + 1), tracebacks.LINES_AT_MOST))
+                line = _Line(block, start, end, lines + 1)
                 following = (without_prefix(visible(block[first:last])) for first, last in spans)
-                distance = tracebacks.last_line(without_prefix(line.text), following)
+                distance = tracebacks.last_line(without_prefix(text), following)
                 if distance is None and not is_last and len(block) - start <= TAIL_LIMIT:
                     block, self._held = block[:start], block[start:]
                     break
@@ -122,9 +122,10 @@ class Reader:
                     self._note_exception(ending, line)
                     position, lines = ending.end, lines + distance
                     continue
-            self._chained = self._chained or any(mark in line.text for mark in tracebacks.CHAINED)
-            if rule := self._index.speaker(own_words(line.text), needles):
-                self._note(rule, line)
+            if self._index.is_mark(needles):
+                self._chained = self._chained or any(mark in text for mark in tracebacks.CHAINED)
+            if rule := self._index.speaker(own_words(text), needles):
+                self._note(rule, _Line(block, start, end, lines + 1))
         self._move_on(block, lines + block.count(b"\n", position))
         return [event.finding for event in self._events[known:] if event.role in FINDING_ROLES]
 
@@ -148,8 +149,6 @@ class Reader:
 
     def _note(self, rule: Rule, line: _Line) -> Event | None:
         """The event, where it is kept."""
-        if rule.role is Role.BENIGN:
-            return None
         self._count[rule.id] += 1
         latest_counts = rule.role in {Role.SUCCESS, Role.STEP}
         if not latest_counts and self._count[rule.id] > EVENTS_PER_RULE:
@@ -192,7 +191,7 @@ class _Line:
     end: int
     number: int
 
-    @cached_property
+    @property
     def text(self) -> str:
         return visible(self.block[self.start : self.end])
 

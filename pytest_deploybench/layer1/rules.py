@@ -34,7 +34,8 @@ wrote first. One rule speaks for a line: the most confident that matches; of equ
 silences exactly what it is at least as sure about.
 
 A pattern must be cheap and must not backtrack without end: no look-behind or back-reference, repetitions bounded
-(`[^ ]{1,200}`), and some text of at least three characters that every match holds (layer1/anchors.py looks for it).
+(`[^ ]{1,200}`), and, but for benign rules, some text of at least three characters that every match holds: longer and
+rarer texts make a quicker reader (layer1/anchors.py looks for them).
 
 Reading the files is the only I/O of Layer 1.
 """
@@ -96,9 +97,10 @@ class Rule:
 
     def matches(self, line: str) -> bool:
         """Whether the line is of this kind."""
-        return any(pattern.search(line) for pattern in self.patterns) and not any(
-            pattern.search(line) for pattern in self.unless
-        )
+        for pattern in self.patterns:  # not any(): this is where a long log spends its time
+            if pattern.search(line):
+                return not any(veto.search(line) for veto in self.unless)
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +212,8 @@ def _rule(file: str, entry: _Entry) -> Rule:
         category=entry.category,
         role=entry.role,
         kind=entry.kind or "",
-        patterns=_compiled(file, entry.id, "patterns", entry.patterns),
-        unless=_compiled(file, entry.id, "unless", entry.unless),
+        patterns=_compiled(file, entry.id, "patterns", entry.patterns, anchored=entry.role is not Role.BENIGN),
+        unless=_compiled(file, entry.id, "unless", entry.unless, anchored=False),
         explanation=entry.explanation.strip(),
         remedy=(entry.remedy or "").strip(),
         confidence=confidence,
@@ -220,12 +222,12 @@ def _rule(file: str, entry: _Entry) -> Rule:
     )
 
 
-def _compiled(file: str, rule: str, key: str, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
+def _compiled(file: str, rule: str, key: str, patterns: list[str], *, anchored: bool) -> tuple[re.Pattern[str], ...]:
     compiled = []
     for number, pattern in enumerate(patterns):
         try:
             compiled.append(re.compile(pattern))
-            needs_anchor = key == "patterns" and min(map(len, anchors(pattern))) < SHORTEST_ANCHOR
+            needs_anchor = anchored and min(map(len, anchors(pattern))) < SHORTEST_ANCHOR
         except re.error as error:
             raise CatalogueError(file, rule, f"{key}.{number}", f"{pattern!r} does not compile ({error})") from error
         if needs_anchor:
