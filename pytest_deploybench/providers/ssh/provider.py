@@ -199,22 +199,25 @@ class SshProvider:
     def _used_up(self, host: Host) -> str | None:
         with suppress(UnreadableError):  # that is no refusal: `create` says what is wrong
             record = self._leases.read(host.address)
-            if record is not None and not record.in_use() and not _resettable(host, record):
+            # One in our own hands may have been made ahead for the very trial that asks.
+            ours = record is not None and record.in_use() and record.owner == self._me
+            if record is not None and _spent(host, record) and not ours:
                 return self._trouble(host, record)
         return None
 
     def _trouble(self, host: Host, record: Record) -> str | None:
-        """Why a host that nobody uses cannot be leased, and how to clear it; None if it only has to be reset first."""
+        """Why a host cannot be leased now or later, and how to clear it; None if it only has to be made fresh first."""
         path = self._leases.path(host.address)
         if record.standing is Standing.BROKEN:
             return (
                 f"its reset failed: {record.why}. It stays out of the pool until a later session can reset it; or mend "
                 f"it by hand and remove {path}"
             )
-        if record.standing is Standing.CLAIMED or host.reset:
+        if not _spent(host, record):
             return None
+        used = "is being used" if record.in_use() else "was used"
         return (
-            f"was used by {record.purpose or record.machine_id} and has no reset command. Reinstall it and remove "
+            f"{used} by {record.purpose or record.machine_id} and has no reset command. Reinstall it and remove "
             f"{path}, or give it a reset in {host.inventory}"
         )
 
@@ -254,7 +257,7 @@ class SshProvider:
         return lease
 
     def _make_free(self, host: Host, record: Record, lock: int) -> None:
-        if record.in_use():
+        if record.in_use() and not _spent(host, record):
             raise BusyError(f"host {host.name} is in use by {record.purpose}")
         if trouble := self._trouble(host, record):
             raise InfraError(trouble)
@@ -327,9 +330,9 @@ class SshProvider:
         return Lease(machine_id, Address(host.host, host.port, host.user, login_key, host.host_key), facts)
 
 
-def _resettable(host: Host, record: Record) -> bool:
-    """Whether what was done to the host can be undone."""
-    return host.reset is not None or record.standing is Standing.CLAIMED
+def _spent(host: Host, record: Record) -> bool:
+    """Whether the host was touched and nothing of ours can make it fresh."""
+    return host.reset is None and record.standing is not Standing.CLAIMED
 
 
 def _speaks_ssh(name: str, port: int) -> bool:

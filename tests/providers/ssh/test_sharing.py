@@ -218,6 +218,26 @@ def test_a_machine_waits_for_a_host_of_its_kind(hosts: OwnHosts) -> None:
     assert hosts.records() == []
 
 
+def test_nobody_waits_for_a_host_that_will_be_used_up(hosts: OwnHosts) -> None:
+    hosts.add(reset=None)
+    provider = hosts.provider()
+    with session(hosts, "one") as other:
+        other.tell()
+        assert other.hear() == "got"
+        assert "höst-1: is being used by run-7 task of one and has no reset" in str(failure(provider, "two"))
+        assert "höst-1 is being used by run-7 task of one and has no reset" in (provider.refusal(SIZE) or "")
+    assert "höst-1 was used by run-7 task of one and has no reset" in (provider.refusal(SIZE) or "")
+
+
+def test_a_host_that_was_leased_ahead_is_not_refused_to_the_trial_it_is_for(hosts: OwnHosts) -> None:
+    hosts.add(reset=None)
+    provider = hosts.provider()
+    provider.create(request("ahead"))
+    assert provider.refusal(SIZE) is None
+    provider.destroy("ahead")
+    assert provider.refusal(SIZE) is not None
+
+
 def test_who_waits_for_a_host_can_be_given_up(hosts: OwnHosts) -> None:
     hosts.add()
     heard = Heard()
