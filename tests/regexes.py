@@ -7,6 +7,14 @@ from re import _constants, _parser  # type: ignore[attr-defined]  # private, but
 from typing import Any
 
 _REPEATS = {_constants.MAX_REPEAT, _constants.MIN_REPEAT}
+_NOT_REGULAR = {
+    _constants.ASSERT,
+    _constants.ASSERT_NOT,
+    _constants.GROUPREF,
+    _constants.GROUPREF_EXISTS,
+    _constants.ATOMIC_GROUP,
+    _constants.POSSESSIVE_REPEAT,
+}
 _MANY = 500
 
 
@@ -60,6 +68,19 @@ def _loose(node: Any) -> int:
         elif operation is not _constants.ATOMIC_GROUP and operation is not _constants.POSSESSIVE_REPEAT:
             count += sum(_loose(inner) for inner in _subpatterns(argument))
     return count
+
+
+def beyond_re2(pattern: str) -> list[str]:
+    """What an automaton cannot do: look around, refer back, never give back. Without it any engine can be used."""
+    return list(_beyond(_parser.parse(pattern)))
+
+
+def _beyond(node: Any) -> Iterator[str]:
+    for operation, argument in node:
+        if operation in _NOT_REGULAR:
+            yield str(operation)
+        for inner in _subpatterns(argument):
+            yield from _beyond(inner)
 
 
 HOSTILE_LINES = [
