@@ -17,6 +17,13 @@ LINE_LIMIT = 2000
 SHOWN_LIMIT = 500
 """Characters of a line that a report shows."""
 
+_WRAPPERS = re.compile(
+    r"(?:npm (?:ERR!|error) |gyp ERR! (?:stack )?|\[ERROR\] {1,4}|ERROR: {1,4}|> |remote: |! |- |• |\* )+"
+)
+"""What a tool puts in front of the words of another one that it ran."""
+
+_OF_A_SYSTEM = re.compile(r"\[ {0,8}\d{1,7}\.\d{3,6}\]|[A-Z][a-z]{2} [ 0-3]\d \d\d:\d\d:\d\d [\w.-]{1,80} ")
+
 _BLANKS = " \t\ufeff\ufffd"
 """Also what a byte order mark leaves."""
 
@@ -73,6 +80,17 @@ def shown(line: str) -> str:
 def own_words(line: str) -> str:
     """A visible line without indentation and without what collectors put in front of it."""
     return without_prefix(line).lstrip(_BLANKS)
+
+
+def inner_words(line: str) -> str | None:
+    """What is left of a line's own words without the tool that only passes them on; None where none does."""
+    match = _WRAPPERS.match(line)
+    return line[match.end() :].lstrip(_BLANKS) if match else None
+
+
+def is_of_a_system(line: str) -> bool:
+    """Whether a line is one of a kernel's or a system's log, where many things fail that nobody misses."""
+    return bool(_OF_A_SYSTEM.match(line))
 
 
 def without_prefix(line: str) -> str:

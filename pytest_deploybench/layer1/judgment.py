@@ -35,7 +35,7 @@ ABOUT_AS_SURE = 0.25
 """How much less sure than the surest the earliest may be."""
 DETAIL_REACH = 15
 """Lines below a root in which a surer line counts as the same failure, told better."""
-DETAIL_IS_SURER = 0.1
+DETAIL_IS_SURER = 0.08
 """How much surer that line must be."""
 SUSPICION_REACH = 400
 """Lines that a failed fetch may lie above what was missing because of it."""
@@ -121,6 +121,8 @@ def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | Non
     `last` is the number and the text of the last line that is not empty.
     """
     last_line = last[0]
+    # A container is forbidden to an agent, but no failure of a build. Layer 1's findings in a trial still hold it.
+    events = [event for event in events if event.category is not Category.CONTAINER]
     standing = _unsettled(events)
     failing = [event for event in standing if event.rule.confidence >= FAILING_CONFIDENCE]
     failing = [event for event in failing if event.role in {Role.CAUSE, Role.CONSEQUENCE}]

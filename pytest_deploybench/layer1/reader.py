@@ -13,12 +13,21 @@ surest rule; a line feed and nothing else ends a line, so line numbers are those
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from pytest_deploybench.layer1 import tracebacks
-from pytest_deploybench.layer1.cleaning import LINE_LIMIT, own_words, shown, visible, without_escapes, without_prefix
+from pytest_deploybench.layer1.cleaning import (
+    LINE_LIMIT,
+    inner_words,
+    is_of_a_system,
+    own_words,
+    shown,
+    visible,
+    without_escapes,
+    without_prefix,
+)
 from pytest_deploybench.layer1.index import index_of
 from pytest_deploybench.layer1.judgment import Event, forgive, judge
 from pytest_deploybench.layer1.report import Report
@@ -37,6 +46,9 @@ TAIL_LIMIT = 1 << 16
 
 SMALL = 1 << 18
 """Bytes up to which building the quick sieve costs more than it saves."""
+
+_GENERIC = "generic"
+"""The ecosystem of the rules for tools that no other file knows."""
 
 _UNKNOWN_EXCEPTION = "unhandled-python-exception"
 """The rule that speaks for the end of a traceback when no other does."""
@@ -124,10 +136,19 @@ class Reader:
                     continue
             if self._index.is_mark(needles):
                 self._chained = self._chained or any(mark in text for mark in tracebacks.CHAINED)
-            if rule := self._index.speaker(own_words(text), needles):
+            if rule := self._speaker(text, needles):
                 self._note(rule, _Line(block, start, end, lines + 1))
         self._move_on(block, lines + block.count(b"\n", position))
         return [event.finding for event in self._events[known:] if event.role in FINDING_ROLES]
+
+    def _speaker(self, text: str, needles: Sequence[int]) -> Rule | None:
+        """The rule for a line, or for what it passes on of another tool, whichever is surer."""
+        words = own_words(text)
+        rule, inner = self._index.speaker(words, needles), inner_words(words)
+        passed_on = self._index.speaker(inner, needles) if inner else None
+        if passed_on and (rule is None or passed_on.confidence > rule.confidence):
+            return passed_on
+        return rule
 
     def _note_exception(self, line: _Line, header: _Line) -> None:
         """What a traceback ends with, which must not be known by name to count."""
@@ -153,7 +174,10 @@ class Reader:
         latest_counts = rule.role in {Role.SUCCESS, Role.STEP}
         if not latest_counts and self._count[rule.id] > EVENTS_PER_RULE:
             return None
-        event = Event(rule, line.number, shown(line.text), rule.role, rule.category)
+        text = line.text
+        event = Event(rule, line.number, shown(text), rule.role, rule.category)
+        if rule.ecosystem == _GENERIC and rule.role in FINDING_ROLES and is_of_a_system(text):
+            event.role = Role.CONTEXT
         if latest_counts:
             if rule.role is Role.SUCCESS or not self._broken_off:
                 self._latest[rule.id] = event
