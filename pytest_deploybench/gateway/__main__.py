@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_deploybench.gateway.accounts import Accounts
 from pytest_deploybench.gateway.desk import Desk
@@ -23,9 +23,6 @@ _SWITCH_S = 0.0005
 @dataclass(frozen=True)
 class Told:
     """What the controller says at the start."""
-
-    # An error of validation goes into a log, and the keys do not.
-    __pydantic_config__ = ConfigDict(hide_input_in_errors=True)
 
     address: Path
     authkey: str
@@ -55,7 +52,16 @@ def main() -> None:
     sys.setswitchinterval(_SWITCH_S)
     line = sys.stdin.buffer.readline()
     if line.endswith(b"\n"):  # else the controller died before it said anything
-        asyncio.run(serve(TypeAdapter(Told).validate_json(line)))
+        asyncio.run(serve(_understood(line)))
+
+
+def _understood(line: bytes) -> Told:
+    try:
+        return TypeAdapter(Told).validate_json(line)
+    except ValidationError as error:
+        # Its own text would show what was told, keys and all.
+        wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_input=False)]
+    sys.exit(f"plugin and gateway differ in version: {'; '.join(wrong)}")
 
 
 if __name__ == "__main__":

@@ -243,9 +243,6 @@ class Exchange:
         self._judge_provider()
         now = time.monotonic()
         start, end = account.waits.get(self.number, (now, now))
-        if end is None:  # interrupted while it paused
-            end = now
-            account.waits[self.number] = (start, end)
         line = {
             "event": "call",
             "call": self.number,
@@ -257,7 +254,7 @@ class Exchange:
             "outcome": self.outcome,
             "tries": self.tries,
             "seconds": round(now - self.started, 3),
-            "waited_s": round(end - start, 3),
+            "waited_s": round((now if end is None else end) - start, 3),
             "usage": _as_json(used),
             "cost_usd": cost_usd(used, account.spec.price) if used and account.spec.price else None,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from pytest_deploybench.errors import InfraError, UsageError
 from pytest_deploybench.gateway import Budget, Endpoint, Gateway, GatewayClient
+from pytest_deploybench.gateway.wire import Answer
 from tests.gateway.conftest import MODEL, PATIENCE_S, OpenAccount, Trial
 
 
@@ -26,6 +28,19 @@ def test_a_forged_key_opens_nothing(gateway: Gateway, tmp_path: Path) -> None:
     forged = GatewayClient(replace(gateway.open(), authkey="0" * 64))
     with pytest.raises(InfraError, match="does not accept this key"):
         forged.open_account("t", MODEL, Budget(), tmp_path / "t", lifetime_s=60)
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_stranger_who_asks_on_without_a_proof_hears_nothing(gateway: Gateway, tmp_path: Path) -> None:
+    request = {"trial": "t", "model": MODEL, "budget": {}, "folder": str(tmp_path / "t"), "lifetime_s": 60}
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.settimeout(PATIENCE_S)
+        stranger.connect(gateway.open().address)
+        with stranger.makefile("rwb", buffering=0) as file:
+            assert b"nonce" in file.readline()
+            with suppress(ConnectionError):
+                file.write(b'{"nonce": "1", "proof": "guessed"}\n' + json.dumps(request).encode() + b"\n")
+                assert file.readline() == b""
     assert not (tmp_path / "t").exists()
 
 
@@ -62,13 +77,11 @@ def test_garbage_ends_its_own_line_only(gateway: Gateway, trial: Trial, garbage:
     with socket.socket(socket.AF_UNIX) as stranger:
         stranger.settimeout(PATIENCE_S)
         stranger.connect(gateway.open().address)
-        try:
+        with suppress(ConnectionError):
             stranger.sendall(garbage)
             stranger.shutdown(socket.SHUT_WR)
             with stranger.makefile("rb") as file:
                 assert len(file.readlines()) <= 1, "a stranger got an answer"
-        except ConnectionError:
-            pass
     assert trial.ask().status_code == 200
 
 
@@ -117,3 +130,4 @@ def test_an_account_left_by_an_error_is_closed_and_hides_nothing(open_account: O
 
 def test_an_account_shows_no_token(trial: Trial) -> None:
     assert trial.account.token not in repr(trial.account)
+    assert "canary" not in repr(Answer(token="canary"))

@@ -59,6 +59,7 @@ def test_a_wait_shows_while_it_lasts(server: ModelServer, trial: Trial) -> None:
     thread = threading.Thread(target=trial.ask)
     thread.start()
     until(lambda: trial.account.statement().waited_s > 0.05)
+    assert len(server.requests) == 1, "it showed only afterwards"
     thread.join()
 
 
@@ -132,15 +133,20 @@ def test_after_an_answer_a_404_is_the_agents_own(server: ModelServer, trial: Tri
     assert trial.account.close().provider_down is None
 
 
-@pytest.mark.parametrize("step", [CutOff(say("lost")), Malformed()])
-def test_a_whole_answer_that_is_broken_is_asked_for_again(server: ModelServer, trial: Trial, step: CutOff) -> None:
+@pytest.mark.parametrize("step", [CutOff(say("lost")), Malformed(), Malformed("[]")])
+def test_a_whole_answer_that_is_broken_is_asked_for_again(
+    server: ModelServer, trial: Trial, step: CutOff | Malformed
+) -> None:
     server.play([step, say("whole")])
     assert "whole" in trial.ask().text
     assert trial.account.close().usage == server.total
 
 
-def test_a_stream_that_ends_before_it_begins_is_asked_for_again(server: ModelServer, trial: Trial) -> None:
-    server.play([CutOff(say("lost"), events=0), say("whole")])
+@pytest.mark.parametrize("step", [CutOff(say("lost"), events=0), Malformed("")], ids=["cut off", "empty"])
+def test_a_stream_that_ends_before_it_begins_is_asked_for_again(
+    server: ModelServer, trial: Trial, step: CutOff | Malformed
+) -> None:
+    server.play([step, say("whole")])
     assert trial.ask(streams=True).status_code == 200
     assert (len(server.requests), trial.account.close().usage) == (2, server.total)
 

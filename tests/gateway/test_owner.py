@@ -90,16 +90,20 @@ def test_the_key_is_found_nowhere(
         assert [text[:200] for text in shown if secret in text and "_line" not in text] == []
 
 
-def test_a_gateway_that_does_not_start_says_why_without_the_key(server: ModelServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["policy.patience_s", "keys.CANARY_KEY"])
+def test_a_gateway_that_does_not_start_says_why_without_the_key(
+    server: ModelServer, tmp_path: Path, where: str
+) -> None:
     log = tmp_path / "gateway.log"
-    broken = replace(RetryPolicy(), patience_s="long")  # type: ignore[arg-type] # what a newer plugin might send
-    with Gateway(specs(server.url), {"CANARY_KEY": KEY}, log=log, policy=broken) as gateway:
+    broken: dict[str, Any] = {where: "long", "keys.CANARY_KEY": [KEY]}  # what another version might send
+    policy = replace(RetryPolicy(), patience_s=broken.get("policy.patience_s", 1.0))
+    with Gateway(specs(server.url), {"CANARY_KEY": broken["keys.CANARY_KEY"]}, log=log, policy=policy) as gateway:
         with pytest.raises(
             InfraError, match=r"the gateway to the models did not start\. It said: .*gateway\.log"
         ) as caught:
             gateway.open()
         said = "".join(traceback.format_exception(caught.value))
-    assert "policy.patience_s" in log.read_text()
+    assert where in log.read_text()
     assert KEY not in log.read_text() + said
 
 

@@ -101,7 +101,9 @@ class FaultEvent:
 
 @dataclass(frozen=True)
 class Malformed:
-    """Status 200 with a body, or an event, that is not JSON."""
+    """Status 200 with a body, or an event, that is not JSON; or with this body."""
+
+    body: str | None = None
 
 
 Step = Turn | Status | Held | CutOff | FaultEvent | Malformed
@@ -165,7 +167,7 @@ class ModelServer:
         if isinstance(step, Status):
             return web.json_response(dict(step.body), status=step.status, headers=step.headers)
         if isinstance(step, Malformed):
-            return await self._malformed(request, seen)
+            return _malformed(step, seen)
         turn = step if isinstance(step, Turn) else step.turn
         usage = turn.usage or Usage(1000 + 7 * number, 100 + 3 * number, 20 + number, 50 + 5 * number, 10 + number)
         apart = self._reasoning_apart
@@ -206,11 +208,6 @@ class ModelServer:
                 await out.write(_written(seen.dialect, chat_usage_event(answer)))
             await out.write(b"data: [DONE]\n\n")
         return out
-
-    async def _malformed(self, request: web.Request, seen: Seen) -> web.StreamResponse:
-        text = "data: {not json\n\n" if seen.streams else "{not json"
-        kind = "text/event-stream" if seen.streams else "application/json"
-        return web.Response(text=text, content_type=kind)
 
     def _hand_out(self, answer: Answer) -> None:
         with self._lock:
@@ -275,6 +272,12 @@ def _written(dialect: Dialect, event: Mapping[str, Any]) -> bytes:
 
 def _bearer(request: web.Request) -> str:
     return request.headers.get("Authorization", "").removeprefix("Bearer ")
+
+
+def _malformed(step: Malformed, seen: Seen) -> web.Response:
+    text = "data: {not json\n\n" if seen.streams else "{not json"
+    kind = "text/event-stream" if seen.streams else "application/json"
+    return web.Response(text=text if step.body is None else step.body, content_type=kind)
 
 
 async def _hold(step: Step) -> None:
