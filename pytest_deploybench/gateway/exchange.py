@@ -17,7 +17,10 @@ import random
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from aiohttp import web
@@ -161,7 +164,11 @@ class Exchange:
         headers |= dialects.key_header(self.ask.dialect, self.account.key)
         try:
             response = await self.session.post(
-                self.outgoing.url, data=self.outgoing.body, headers=headers, allow_redirects=False
+                self.outgoing.url,
+                data=self.outgoing.body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=proxy_of(self.account.spec.base_url),
             )
             return await self._received(response)
         except TooLargeError:
@@ -283,6 +290,16 @@ class Exchange:
             return streams.assemble(self.ask.dialect, found)
         body = _object(data)
         return data if body is None else body
+
+
+@cache
+def proxy_of(url: str) -> str | None:
+    """The proxy through which this host reaches a provider, as its environment says."""
+    parts = urlsplit(url)
+    if proxy_bypass(parts.netloc):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def provider_unavailable(account: Account) -> tuple[int, str, str]:

@@ -265,6 +265,34 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
             assert "the last one with ClientConnectorError" in str(account.close().provider_down)
 
 
+def test_a_host_behind_a_proxy_reaches_its_provider_through_it(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+    monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1")
+    with (
+        Gateway(specs("http://provider.invalid/v1"), {"CANARY_KEY": KEY}, log=tmp_path / "gateway.log") as gateway,
+        GatewayClient(gateway.open()).open_account("t", MODEL, Budget(), tmp_path, lifetime_s=60) as account,
+    ):
+        assert Trial(account, tmp_path).ask().status_code == 200
+    assert server.requests[0].headers["Host"] == "provider.invalid"
+
+
+def test_what_stands_in_netrc_for_the_providers_host_is_not_sent(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login somebody password canary\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with (
+        Gateway(specs(server.url), {"CANARY_KEY": KEY}, log=tmp_path / "gateway.log") as gateway,
+        GatewayClient(gateway.open()).open_account("t", MODEL, Budget(), tmp_path, lifetime_s=60) as account,
+    ):
+        assert Trial(account, tmp_path).ask(Dialect.MESSAGES).status_code == 200
+    assert "Authorization" not in server.requests[0].headers
+
+
 def test_a_redirect_is_not_followed_with_the_key(server: ModelServer, trial: Trial) -> None:
     server.play([Status(307, {}, {"Location": f"{server.url}/elsewhere"})])
     assert trial.ask().status_code == 403
