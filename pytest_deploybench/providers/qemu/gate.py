@@ -10,6 +10,10 @@ connection to the host's loopback (seen with Debian 12's passt, `--no-map-gw` or
   nor to any address of the host itself, as the kernel lists them at that moment.
 - Everything else passes: a guest reaches what the host's network lets the host reach.
 
+The gate itself says one thing, at its start and on the guest's behalf: where the guest is. passt would otherwise learn
+it from the guest's first frame, and until then send connections to the address of everybody, where a kernel drops them;
+a guest that boots in silence would never be reached.
+
 Frames towards the guest are copied unread. Run as `python -I -S gate.py GUEST_FD PASST_FD`; both are stream sockets
 that carry frames behind a four-byte length, as QEMU's `-netdev stream` and passt speak it. Standard library only.
 """
@@ -25,6 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 GUEST_ADDRESS = "10.0.2.15"
+GUEST_MAC = "52:54:00:12:34:56"
 GATEWAY_ADDRESS = "10.0.2.2"
 DNS_ADDRESS = "10.0.2.3"
 PREFIX_LENGTH = 24
@@ -38,6 +43,12 @@ _MORE_FRAGMENTS_AND_OFFSET = 0x3FFF
 _SYN, _ACK = 0x02, 0x10
 _CLOSED_FIRST_BYTES = frozenset({0, 127, *range(224, 256)})
 _LINK_LOCAL = b"\xa9\xfe"
+
+_MAC, _EVERYBODY = bytes.fromhex(GUEST_MAC.replace(":", "")), b"\xff" * 6
+_ARP_REQUEST = b"\x00\x01\x08\x00\x06\x04\x00\x01"
+_ADDRESS = socket.inet_aton(GUEST_ADDRESS)
+_ANNOUNCEMENT = _EVERYBODY + _MAC + _ARP + _ARP_REQUEST + _MAC + _ADDRESS + bytes(6) + _ADDRESS
+"""An ARP announcement as in RFC 5227."""
 
 _BUFFER = 262_144
 _ADDRESSES_STALE_AFTER_S = 2.0
@@ -88,6 +99,8 @@ class Gate:
         self._addresses_read_at = float("-inf")
 
     def run(self) -> None:
+        with contextlib.suppress(OSError):
+            self._passt.sendall(len(_ANNOUNCEMENT).to_bytes(4, "big") + _ANNOUNCEMENT)
         towards_guest = threading.Thread(target=self._copy, args=(self._passt, self._guest, lambda data: data))
         towards_guest.start()
         self._copy(self._guest, self._passt, self._sift)

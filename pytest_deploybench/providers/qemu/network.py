@@ -22,7 +22,7 @@ from pytest_deploybench.providers.qemu.keeper import Command
 
 LOOPBACK = "127.0.0.1"
 SSH_PORT = 22
-_GUEST_MAC, _GATEWAY_MAC = "52:54:00:12:34:56", "52:55:0a:00:02:02"
+_GATEWAY_MAC = "52:55:0a:00:02:02"
 _PORT_TAKEN = "Failed to bind"
 
 
@@ -55,7 +55,7 @@ def plan() -> Network:
         ssh_port=port,
         qemu_args=[
             *("-netdev", f"stream,id=net,addr.type=fd,addr.str={guest}"),
-            *("-device", f"virtio-net-pci,netdev=net,mac={_GUEST_MAC}"),
+            *("-device", f"virtio-net-pci,netdev=net,mac={gate.GUEST_MAC}"),
         ],
         qemu_fd=guest,
         helpers=[

@@ -89,7 +89,13 @@ def gated() -> Iterator[tuple[Wire, Wire]]:
     outer.close()
     guest.settimeout(20.0)
     passt.settimeout(20.0)
-    yield Wire(guest), Wire(passt)
+    wires = Wire(guest), Wire(passt)
+    # Before anything else passt hears where the guest is, or a guest that boots in silence is never reached.
+    announced = wires[1].receive()
+    assert announced[6:12].hex(":") == gate.GUEST_MAC
+    assert announced[12:14] == b"\x08\x06"
+    assert announced[28:32] == announced[38:42] == socket.inet_aton(gate.GUEST_ADDRESS)
+    yield wires
     guest.close()
     assert process.wait(20) == 0
     passt.close()
