@@ -77,6 +77,9 @@ class Provider(Protocol):
     A provider class is called as `factory(options: ProviderOptions, progress: Progress)`.
     """
 
+    spares: bool
+    """Whether a machine that nobody uses in the end costs little, so that one may be made ahead of its borrower."""
+
     @property
     def capacity(self) -> Capacity:
         """How much can run at once, as things stand now."""

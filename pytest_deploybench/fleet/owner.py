@@ -181,7 +181,7 @@ class Fleet:
         Returns:
             Whether one is being made.
         """
-        if self._provider.refusal(size):
+        if not self._provider.spares or self._provider.refusal(size):
             return False
         with self._lock:
             if self._closing or self._spares() or (ticket := self._admission.admit_now(size)) is None:
@@ -380,8 +380,8 @@ class Fleet:
 
     def _still_journalled(self, entry: Entry) -> str:
         return (
-            f"It is kept in {self._journal.path(entry.machine_id)}, the next run tries again, "
-            f"and the machine ends by itself soon after {entry.expires_at}"
+            f"It is kept in {self._journal.path(entry.machine_id)}, and the next run tries again; where its provider "
+            f"can, the machine ends by itself soon after {entry.expires_at}"
         )
 
 

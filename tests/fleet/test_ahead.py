@@ -75,6 +75,11 @@ def test_none_is_made_without_room_or_where_the_provider_never_could(
     assert len(provider.calls("create")) == 1
 
 
+def test_none_is_made_where_an_unused_one_is_dear(fleet: Fleet, provider: ScriptedProvider) -> None:
+    provider.spares = False
+    assert not fleet.prepare(SMALL, 60.0)
+
+
 def test_only_one_waits_at_a_time(fleet: Fleet) -> None:
     assert fleet.prepare(SMALL, 60.0)
     assert not fleet.prepare(SMALL, 60.0)

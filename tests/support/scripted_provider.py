@@ -68,6 +68,8 @@ class Trouble:
 class ScriptedProvider:
     """Machines are `sleep` processes; faults are files."""
 
+    spares = True
+
     def __init__(
         self,
         options: ProviderOptions | None = None,

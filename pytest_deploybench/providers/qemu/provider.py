@@ -57,6 +57,8 @@ class _Held:
 class QemuProvider:
     """Makes machines on this host."""
 
+    spares = True
+
     def __init__(
         self, options: ProviderOptions, progress: Progress, *, cache: Path | None = None, machines: Path | None = None
     ) -> None:

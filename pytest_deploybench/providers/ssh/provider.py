@@ -24,6 +24,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pytest_deploybench import folders
 from pytest_deploybench.errors import InfraError, MachineLostError, UsageError
 from pytest_deploybench.model import (
     Address,
@@ -52,6 +53,8 @@ _LOOK_AGAIN_S = 1.0
 class SshProvider:
     """Leases the hosts of an inventory. Without one it can only destroy."""
 
+    spares = False  # a host that was leased in vain costs a reset, or is used up
+
     def __init__(
         self,
         options: ProviderOptions,
@@ -61,11 +64,9 @@ class SshProvider:
         answer_within_s: float = ANSWER_WITHIN_S,
     ) -> None:
         """Raises UsageError where the inventory cannot be used."""
-        from platformdirs import user_state_path
-
         self._inventory = inventory.load(Path(options.inventory)) if options.inventory else None
         self._progress = progress
-        self._leases = Leases(state or user_state_path("pytest-deploybench") / "ssh")
+        self._leases = Leases(state or folders.state() / "ssh")
         self._answer_within_s = answer_within_s
         self._me = Process.me()
         self._making: dict[str, threading.Event] = {}
