@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,17 @@ def shortcomings(task: str, digest: str, trials: Sequence[TrialRecord]) -> list[
     return missing + stale + wrong
 
 
+def merged(runs: Sequence[RunRecord]) -> RunRecord:
+    """Several runs as one: of each witness the latest trial that was judged at all."""
+    ordered = sorted(runs, key=lambda run: run.finished_at)
+    latest: dict[tuple[str, str], TrialRecord] = {}
+    for trial in (trial for run in ordered for trial in run.trials):
+        name = trial.task, trial.agent
+        if name not in latest or trial.verdict is not Verdict.INVALID:
+            latest[name] = trial
+    return replace(ordered[-1], trials=tuple(latest.values()))
+
+
 def certificate(task: str, digest: str, run: RunRecord) -> dict[str, Any]:
     """The certificate's content for a task that has no shortcomings in this run."""
     trials = {trial.agent: trial for trial in run.trials if trial.task == task}
@@ -47,7 +59,6 @@ def certificate(task: str, digest: str, run: RunRecord) -> dict[str, Any]:
         "image": machine.image if machine else None,
         "acceleration": machine.acceleration if machine else None,
         "speed_factor": machine.speed_factor if machine else None,
-        "run_seed": run.run_seed,
         "versions": run.versions,
         "witnesses": {agent: _testimony(trials[agent]) for agent in WITNESSES},
     }
@@ -72,6 +83,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 def _testimony(trial: TrialRecord) -> dict[str, Any]:
     return {
         "verdict": trial.verdict.value,
+        "run_seed": trial.run_seed,
         "reason": trial.reason,
         "termination": trial.termination.value if trial.termination else None,
         "durations": trial.durations,

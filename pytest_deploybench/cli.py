@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from pytest_deploybench import folders
 from pytest_deploybench.commands.logcheck import logcheck
 from pytest_deploybench.commands.vms import vms
 from pytest_deploybench.errors import DeployBenchError, UsageError
+
+if TYPE_CHECKING:
+    from pytest_deploybench.model import RunRecord, Task
 
 SYMBOLS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "missing": ("✗", "red")}
 
@@ -107,29 +110,27 @@ def sources_fetch(tasks: tuple[str, ...], tasks_dir: Path, store: Path | None) -
 @click.option(
     "--jobs", default=2, show_default=True, help="Trials at a time; the host's memory and cores limit them too."
 )
+@click.option(
+    "--from",
+    "earlier",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="RUN",
+    help="Take the trials of this earlier run (its folder or its run.json) instead of running any. Repeatable.",
+)
 @click.option("--tasks-dir", type=click.Path(path_type=Path), default="tasks", show_default=True)
-def certify(tasks: tuple[str, ...], every: bool, jobs: int, tasks_dir: Path) -> None:
+def certify(tasks: tuple[str, ...], every: bool, jobs: int, earlier: tuple[Path, ...], tasks_dir: Path) -> None:
     """Run reference, noop and shallow on TASKS on real machines and write each certification.json.
 
-    A task is certified when `reference` PASSED while `noop` and `shallow` FAILED. Exit status 1 if one is not.
+    A task is certified when `reference` PASSED while `noop` and `shallow` FAILED, all on the task as it is now. Exit
+    status 1 if one is not.
     """
     if not tasks and not every:
         raise UsageError("name the tasks to certify, or give --all")
     from pytest_deploybench import certification, taskfile
-    from pytest_deploybench.reports.json import load_run
 
     chosen = _select(tasks_dir, tasks)
-    with tempfile.TemporaryDirectory(prefix="deploybench-certify-") as scratch:
-        report = Path(scratch) / "run.json"
-        agents = [f"--deploybench-agent={agent}" for agent in certification.WITNESSES]
-        folders = [str(task.folder) for task in chosen]
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *folders, *agents, f"-n{jobs}", f"--deploybench-json={report}"],
-            check=False,  # two of three witnesses fail on purpose; the records decide
-        )
-        if not report.exists():
-            raise UsageError("the run left no records, so nothing is certified; pytest's own message stands above")
-        run = load_run(report.read_text(encoding="utf-8"))
+    run = certification.merged([_load(path) for path in earlier]) if earlier else _run_witnesses(chosen, jobs)
     complaints = []
     for task in chosen:
         digest = taskfile.digest(task.folder)
@@ -143,7 +144,35 @@ def certify(tasks: tuple[str, ...], every: bool, jobs: int, tasks_dir: Path) -> 
     sys.exit(1 if complaints else 0)
 
 
-def _select(root: Path, names: tuple[str, ...]) -> list[Any]:
+def _run_witnesses(tasks: list[Task], jobs: int) -> RunRecord:
+    """Run the witnesses of a certificate on these tasks."""
+    from pytest_deploybench.certification import WITNESSES
+
+    with tempfile.TemporaryDirectory(prefix="deploybench-certify-") as scratch:
+        report = Path(scratch) / "run.json"
+        agents = [f"--deploybench-agent={agent}" for agent in WITNESSES]
+        paths = [str(task.folder) for task in tasks]
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *paths, *agents, f"-n{jobs}", f"--deploybench-json={report}"],
+            check=False,  # two of three witnesses fail on purpose; the records decide
+        )
+        if not report.exists():
+            raise UsageError("the run left no records, so nothing is certified; pytest's own message stands above")
+        return _load(report)
+
+
+def _load(path: Path) -> RunRecord:
+    """A run by its folder or its JSON report."""
+    from pytest_deploybench.reports.json import load_run
+
+    file = path / "run.json" if path.is_dir() else path
+    try:
+        return load_run(file.read_text(encoding="utf-8"), file)
+    except OSError as error:
+        raise UsageError(f"{path} is no run: {error}. Name the folder of a run, or its run.json") from error
+
+
+def _select(root: Path, names: tuple[str, ...]) -> list[Task]:
     from pytest_deploybench import taskfile
 
     known = {task.id: task for task in taskfile.discover(root)}

@@ -82,3 +82,21 @@ def test_a_certificate_survives_the_way_to_disk_and_names_what_failed(tmp_path: 
 def test_an_unreadable_certificate_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / certification.FILENAME).write_bytes(text.encode("latin-1"))
     assert certification.read(tmp_path) is None
+
+
+def run(finished_at: str, *trials: TrialRecord) -> RunRecord:
+    return RunRecord("run", "", finished_at, (), "qemu", 1, {}, trials)
+
+
+def test_witnesses_of_several_runs_are_taken_together() -> None:
+    reference, noop, shallow = witnesses()
+    merged = certification.merged([run("2026-01-02", shallow, noop), run("2026-01-01", reference)])
+    assert certification.shortcomings("spin_tse11", DIGEST, merged.trials) == []
+    assert merged.finished_at == "2026-01-02"
+
+
+def test_the_latest_trial_counts_but_one_that_judged_nothing_does_not_hide_an_earlier_one() -> None:
+    good, bad = trial("reference", Verdict.PASSED), trial("reference", Verdict.FAILED)
+    nothing = trial("reference", Verdict.INVALID)
+    assert certification.merged([run("2", bad), run("1", good)]).trials == (bad,)
+    assert certification.merged([run("2", nothing), run("1", good)]).trials == (good,)
