@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pytest_deploybench.errors import MissingToolError
+from pytest_deploybench.providers.qemu import bootstrap
 
 GB = 1_000_000_000
 DISK_NEEDED_GB = 8
@@ -54,13 +55,13 @@ TOOLS = (
     Tool("qemu-system-x86_64", "qemu-system-x86", "runs the machines"),
     Tool("qemu-img", "qemu-utils", "makes their disks"),
     Tool("passt", "passt", "connects them to the network, and to nothing on this host"),
+    Tool("ssh", "openssh-client", "logs you in to machines that you kept"),
     Tool("mmdebstrap", "mmdebstrap", "builds their Debian image"),
     Tool("mke2fs", "e2fsprogs", "formats it"),
     Tool("apt-get", "apt", "fetches pinned Debian sources"),
     Tool("newuidmap", "uidmap", "lets mmdebstrap work without root", only_unprivileged=True),
     Tool("sshd", "openssh-server", "is what the tests of the SSH transport talk to", only_for_tests=True),
 )
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SBIN = ("/usr/sbin", "/sbin")
 """Debian keeps mke2fs and sshd where an ordinary user's PATH does not look."""
 
@@ -119,7 +120,7 @@ def _tools(for_tests: bool) -> Iterable[Diagnosis]:
 
 def _keyring() -> Iterable[Diagnosis]:
     # Ubuntu does not bring the keys with which Debian signs its archive.
-    if not KEYRING.exists():
+    if not bootstrap.KEYRING.exists():
         package = "debian-archive-keyring"
         yield Diagnosis(package, State.MISSING, f"verifies the packages of the image; package {package}", package)
 
@@ -128,7 +129,7 @@ def _subordinate_ids() -> Iterable[Diagnosis]:
     if os.geteuid() == 0:
         return
     user = os.environ.get("USER") or str(os.geteuid())
-    for file in (Path("/etc/subuid"), Path("/etc/subgid")):
+    for file in bootstrap.SUBORDINATE_IDS:
         lines = file.read_text().splitlines() if file.exists() else []
         if not any(line.split(":")[0] in (user, str(os.geteuid())) for line in lines):
             remedy = f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}"

@@ -15,6 +15,7 @@ from pytest_deploybench import doctor
 from pytest_deploybench.cli import main
 from pytest_deploybench.doctor import State
 from pytest_deploybench.errors import MissingToolError
+from pytest_deploybench.providers.qemu import bootstrap
 
 APT = """\
 #!/bin/sh
@@ -40,7 +41,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setattr(doctor, "SBIN", ())
-    monkeypatch.setattr(doctor, "KEYRING", folder)
+    monkeypatch.setattr(bootstrap, "KEYRING", folder)
     return folder
 
 
