@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_deploybench.model import MachineSize
+from pytest_deploybench.process import Process
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -30,38 +31,6 @@ _SUFFIX = ".json"
 _UNFINISHED = ".unfinished"
 _UNFINISHED_IS_DEAD_S = 3600.0
 """A write takes milliseconds; what lies around this long belongs to a process that died in it, before any create."""
-_SAME_START_S = 2.0
-"""The kernel rounds its boot time to seconds, and it may move by one with the clock."""
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A process, told apart from a later one with the same pid by when it started."""
-
-    pid: int
-    started: float
-    """Seconds between the boot of the host and the start of the process: no clock change moves it."""
-
-    @classmethod
-    def me(cls) -> Owner:
-        """This process."""
-        return cls(os.getpid(), _start(os.getpid()) or 0.0)
-
-    def is_dead(self) -> bool:
-        """True when no living process is this one."""
-        started = _start(self.pid)
-        return started is None or abs(started - self.started) > _SAME_START_S
-
-
-def _start(pid: int) -> float | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        # A zombie is a killed owner that nobody has waited for yet.
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time() - psutil.boot_time()
-    except psutil.Error:
-        return None
 
 
 @dataclass(frozen=True)
@@ -70,7 +39,7 @@ class Entry:
 
     machine_id: str
     provider: str
-    owner: Owner
+    owner: Process
     run_id: str
     purpose: str
     size: MachineSize

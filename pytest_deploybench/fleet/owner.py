@@ -23,7 +23,7 @@ from typing import Self, cast
 
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.fleet.admission import Admission, Ticket
-from pytest_deploybench.fleet.journal import Entry, Journal, Owner
+from pytest_deploybench.fleet.journal import Entry, Journal
 from pytest_deploybench.fleet.lending import (
     GONE,
     Answer,
@@ -41,6 +41,7 @@ from pytest_deploybench.fleet.lending import (
 )
 from pytest_deploybench.model import MachineRequest, MachineSize, MachineState
 from pytest_deploybench.ports import Preserver, Progress, Provider
+from pytest_deploybench.process import Process
 
 _CONSOLE_BYTES = 32_768
 """What of a console travels to a borrower; escaped as JSON it still fits into one message."""
@@ -125,7 +126,7 @@ class Fleet:
         self._progress = progress
         self._retry_pauses_s = retry_pauses_s
         self._patience_s = patience_s
-        self._owner = Owner.me()
+        self._owner = Process.me()
         self._admission = Admission(lambda: provider.capacity, max_machines)
         self._lock = threading.Lock()
         self._closing = False

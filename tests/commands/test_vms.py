@@ -12,13 +12,13 @@ from click.testing import CliRunner, Result
 from pytest_deploybench import folders
 from pytest_deploybench.cli import main
 from pytest_deploybench.fleet import Entry, Journal, Shelf
-from pytest_deploybench.fleet.journal import Owner
 from pytest_deploybench.model import MachineRequest, MachineSize
+from pytest_deploybench.process import Process
 from tests.support import scripted_provider
 from tests.support.scripted_provider import ScriptedProvider
 
 SIZE = MachineSize(cpus=1, memory_gb=1.0, disk_gb=5)
-DEAD = replace(Owner.me(), started=1.0)
+DEAD = replace(Process.me(), started=1.0)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def vms(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["vms", *arguments], env={"COLUMNS": "200"})
 
 
-def machine(provider: ScriptedProvider, name: str, owner: Owner) -> None:
+def machine(provider: ScriptedProvider, name: str, owner: Process) -> None:
     """A machine with its journal entry."""
     entry = Entry(name, "scripted", owner, "run-1", "toy/noop", SIZE, "2026-01-01T00:00:00+00:00", "2026-01-02")
     Journal(folders.journal()).write(entry)
@@ -54,7 +54,7 @@ def test_nothing_is_there_at_first(provider: ScriptedProvider) -> None:
 
 
 def test_the_list_shows_owner_run_trial_and_size(provider: ScriptedProvider) -> None:
-    machine(provider, "db-1", Owner.me())
+    machine(provider, "db-1", Process.me())
     machine(provider, "db-2", DEAD)
     kept("db-3")
     alive, dead, shelved = (" ".join(line.split()) for line in vms("list").output.splitlines()[1:])
@@ -66,7 +66,7 @@ def test_the_list_shows_owner_run_trial_and_size(provider: ScriptedProvider) -> 
 
 
 def test_reaping_takes_the_dead_only(provider: ScriptedProvider) -> None:
-    machine(provider, "db-1", Owner.me())
+    machine(provider, "db-1", Process.me())
     machine(provider, "db-2", DEAD)
     result = vms("reap")
     assert result.exit_code == 0, result.output
@@ -75,7 +75,7 @@ def test_reaping_takes_the_dead_only(provider: ScriptedProvider) -> None:
 
 
 def test_a_living_machine_is_refused_by_name_and_nothing_else_is_touched(provider: ScriptedProvider) -> None:
-    machine(provider, "db-1", Owner.me())
+    machine(provider, "db-1", Process.me())
     machine(provider, "db-2", DEAD)
     result = vms("reap", "db-1", "db-2")
     assert result.exit_code == 1
@@ -101,7 +101,7 @@ def test_an_unknown_name_is_one_clear_error(provider: ScriptedProvider) -> None:
 
 
 def test_nobody_logs_in_while_a_trial_is_under_way(provider: ScriptedProvider) -> None:
-    machine(provider, "db-1", Owner.me())
+    machine(provider, "db-1", Process.me())
     result = vms("ssh", "db-1")
     assert result.exit_code == 1
     assert "belongs to a trial that is under way" in result.output

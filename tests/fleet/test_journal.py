@@ -13,13 +13,20 @@ import psutil
 import pytest
 
 from pytest_deploybench.fleet import Entry, Journal
-from pytest_deploybench.fleet.journal import Owner
+from pytest_deploybench.process import Process
 from tests.fleet.conftest import SMALL
 
 
 def entry(machine_id: str = "db-1a2b3c4d", created_at: str = "2026-11-29T21:03:00+00:00") -> Entry:
     return Entry(
-        machine_id, "scripted", Owner.me(), "run-1", "spin_tse11 [reference]", SMALL, created_at, "2026-11-29T23:03:00"
+        machine_id, "scripted", Process.me(), "run-1", "spin [reference]", SMALL, created_at, "2026-11-29T23:03:00"
+        "scripted",
+        Process.me(),
+        "run-1",
+        "spin_tse11 [reference]",
+        SMALL,
+        created_at,
+        "2026-11-29T23:03:00",
     )
 
 
@@ -95,7 +102,7 @@ def test_what_a_dead_writer_left_is_dropped_but_not_what_is_just_being_written(j
 
 
 def test_this_process_is_alive_and_a_later_one_with_its_pid_is_another() -> None:
-    me = Owner.me()
+    me = Process.me()
     assert not me.is_dead()
     assert replace(me, started=me.started - 60).is_dead()
 
@@ -103,7 +110,7 @@ def test_this_process_is_alive_and_a_later_one_with_its_pid_is_another() -> None
 def test_a_killed_owner_is_dead_even_before_anybody_waited_for_it() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     seen = psutil.Process(process.pid)
-    owner = Owner(process.pid, seen.create_time() - psutil.boot_time())
+    owner = Process(process.pid, seen.create_time() - psutil.boot_time())
     assert not owner.is_dead()
     os.kill(process.pid, 9)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -22,17 +22,16 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from pytest_deploybench.errors import InfraError
+from pytest_deploybench.process import Process
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _SUFFIX = ".json"
 _LOOK_AGAIN_S = 0.1
-_SAME_START_S = 2.0
-"""The kernel rounds its boot time to seconds, and it may move by one with the clock."""
 
 
 class Standing(StrEnum):
@@ -46,35 +45,6 @@ class Standing(StrEnum):
     """Given back, and there is no way to make it fresh."""
     BROKEN = "broken"
     """Given back, and its reset failed."""
-
-
-@dataclass(frozen=True)
-class Process:
-    """A process, told apart from a later one with the same pid by when it started."""
-
-    pid: int
-    started: float
-    """Seconds between the boot of this computer and the start of the process: no clock change moves it."""
-
-    @classmethod
-    def me(cls) -> Self:
-        """This process."""
-        return cls(os.getpid(), _start(os.getpid()) or 0.0)
-
-    def is_dead(self) -> bool:
-        """True when no living process is this one."""
-        started = _start(self.pid)
-        return started is None or abs(started - self.started) > _SAME_START_S
-
-
-def _start(pid: int) -> float | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time() - psutil.boot_time()
-    except psutil.Error:
-        return None
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,10 @@ from pytest_deploybench.model import (
     ProviderOptions,
 )
 from pytest_deploybench.ports import Progress
+from pytest_deploybench.process import Process
 from pytest_deploybench.providers.ssh import inventory, reset
 from pytest_deploybench.providers.ssh.inventory import Host, Inventory
-from pytest_deploybench.providers.ssh.leases import BusyError, Leases, Process, Record, Standing, UnreadableError
+from pytest_deploybench.providers.ssh.leases import BusyError, Leases, Record, Standing, UnreadableError
 from pytest_deploybench.transport import SshMachine
 from pytest_deploybench.transport.connection import WrongHostError
 

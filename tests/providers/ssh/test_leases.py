@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from pytest_deploybench.errors import InfraError
-from pytest_deploybench.providers.ssh.leases import BusyError, Leases, Process, Record, Standing, UnreadableError
+from pytest_deploybench.process import Process
+from pytest_deploybench.providers.ssh.leases import BusyError, Leases, Record, Standing, UnreadableError
 
 ADDRESS = "gpu1.lab.example:22"
 PATIENCE_S = 30.0
