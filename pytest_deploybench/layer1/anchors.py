@@ -8,6 +8,7 @@ Promises a reviewer can check: pure; a line that holds none of a pattern's ancho
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, but the only parser of this syntax there is
 from typing import Any
@@ -18,9 +19,12 @@ _TEXTS_AT_MOST = 64
 _REPEATS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT)
 
 
+@cache
 def anchors(pattern: str) -> frozenset[str]:
     """Lower-case texts of which at least one is in every line that the pattern matches; {""} if nothing can be said."""
-    return frozenset(_needed(_parser.parse(pattern)))
+    texts = sorted(_needed(_parser.parse(pattern)), key=len)
+    # A text that holds another of them says nothing more.
+    return frozenset(text for place, text in enumerate(texts) if not any(other in text for other in texts[:place]))
 
 
 def _needed(nodes: Any) -> set[str]:

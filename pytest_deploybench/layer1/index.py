@@ -5,20 +5,25 @@ Promises a reviewer can check: pure; which rule speaks for a line is the same as
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import itemgetter
 
 from pytest_deploybench.layer1 import tracebacks
 from pytest_deploybench.layer1.anchors import anchors
 from pytest_deploybench.layer1.rules import Catalogue, Rule
-from pytest_deploybench.layer1.sieve import PlainSieve, Sieve, best_sieve
+from pytest_deploybench.layer1.sieve import Needles, PlainSieve, Sieve, best_sieve
 from pytest_deploybench.model import Role
 
 _MARKS = tuple(text.lower() for text in (tracebacks.HEADER, *tracebacks.CHAINED))
 """Lines that the reader itself must see."""
 
+
+_Ranked = tuple[int, re.Pattern[str]]
+"""The place of a rule in its catalogue, and one of its patterns."""
 
 _COMBINATIONS = 10_000
 """Combinations of needles that are remembered; the same few come up again and again."""
@@ -33,7 +38,7 @@ class RuleIndex:
     @cached_property
     def needles(self) -> tuple[bytes, ...]:
         """Texts of which every line that matters holds at least one; letters of ASCII in lower case."""
-        return tuple(needle.encode() for needle in self._ranks)
+        return tuple(needle.encode() for needle in self._patterns)
 
     @cached_property
     def plain_sieve(self) -> Sieve:
@@ -49,12 +54,18 @@ class RuleIndex:
         `needles` are those that the line holds, in their order, where the caller knows them.
         """
         if needles is None:
-            lowered = line.encode().lower()
-            needles = [number for number, needle in enumerate(self.needles) if needle in lowered]
-        spoken = next((rule for rule in self._rules(tuple(needles)) if rule.matches(line)), None)
+            needles = self._needles.within(line.encode().lower())
+        spoken = self._first(line, needles)
         if spoken and any(rule.confidence >= spoken.confidence and rule.matches(line) for rule in self._benign):
             return None
         return spoken
+
+    def _first(self, line: str, needles: Sequence[int]) -> Rule | None:
+        rules = self.catalogue.rules
+        for rank, pattern in self._called(tuple(needles)):
+            if pattern.search(line) and not any(veto.search(line) for veto in rules[rank].unless):
+                return rules[rank]
+        return None
 
     def is_mark(self, needles: Sequence[int]) -> bool:
         """Whether a line with these needles belongs to the frame of a traceback."""
@@ -62,16 +73,24 @@ class RuleIndex:
 
     def by_id(self, name: str) -> Rule | None:
         """The rule of this id, if the catalogue has it."""
-        return next((rule for rule in self.catalogue.rules if rule.id == name), None)
+        return self._by_id.get(name)
 
-    def _rules(self, needles: tuple[int, ...]) -> tuple[Rule, ...]:
-        """The rules that these needles call, the first to speak first."""
-        known = self._rules_by_needles.get(needles)
+    @cached_property
+    def _needles(self) -> Needles:
+        return Needles(self.needles)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Rule]:
+        return {rule.id: rule for rule in self.catalogue.rules}
+
+    def _called(self, needles: tuple[int, ...]) -> tuple[_Ranked, ...]:
+        """The patterns that these needles call, those of the first rule to speak first."""
+        known = self._called_by_needles.get(needles)
         if known is None:
-            ranks = {rank for needle in needles for rank in self._ranks_by_needle[needle]}
-            known = tuple(self.catalogue.rules[rank] for rank in sorted(ranks))
-            if len(self._rules_by_needles) < _COMBINATIONS:
-                self._rules_by_needles[needles] = known
+            called = {ranked for needle in needles for ranked in self._patterns_by_needle[needle]}
+            known = tuple(sorted(called, key=itemgetter(0)))
+            if len(self._called_by_needles) < _COMBINATIONS:
+                self._called_by_needles[needles] = known
         return known
 
     @cached_property
@@ -80,22 +99,21 @@ class RuleIndex:
         return tuple(rule for rule in self.catalogue.rules if rule.role is Role.BENIGN)
 
     @cached_property
-    def _rules_by_needles(self) -> dict[tuple[int, ...], tuple[Rule, ...]]:
+    def _called_by_needles(self) -> dict[tuple[int, ...], tuple[_Ranked, ...]]:
         return {}
 
     @cached_property
-    def _ranks_by_needle(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(map(tuple, self._ranks.values()))
+    def _patterns_by_needle(self) -> tuple[tuple[_Ranked, ...], ...]:
+        return tuple(map(tuple, self._patterns.values()))
 
     @cached_property
-    def _ranks(self) -> dict[str, list[int]]:
-        ranks: defaultdict[str, list[int]] = defaultdict(list, {mark: [] for mark in _MARKS})
+    def _patterns(self) -> dict[str, list[_Ranked]]:
+        found: defaultdict[str, list[_Ranked]] = defaultdict(list, {mark: [] for mark in _MARKS})
         for rank, rule in enumerate(self.catalogue.rules):
-            if rule.role is Role.BENIGN:
-                continue
-            for text in set().union(*(anchors(pattern.pattern) for pattern in rule.patterns)):
-                ranks[text].append(rank)
-        return dict(ranks)
+            for pattern in rule.patterns if rule.role is not Role.BENIGN else ():
+                for text in anchors(pattern.pattern):
+                    found[text].append((rank, pattern))
+        return dict(found)
 
 
 @cache

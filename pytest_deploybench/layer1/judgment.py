@@ -29,7 +29,7 @@ FOLLOWS_WITHIN = 60
 """Lines between a cause and what it brings down with it."""
 NEAR_THE_END = 40
 """A failure in the last lines of a log needs no other witness: the log ends because of it."""
-WITNESSED = 0.2
+WITNESSED = 0.35
 """How much surer a cause is that something follows from."""
 ABOUT_AS_SURE = 0.25
 """How much less sure than the surest the earliest may be."""

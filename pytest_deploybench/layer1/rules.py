@@ -55,7 +55,7 @@ from pytest_deploybench.model import Category, Role
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from pydantic import ConfigDict
+    from pydantic import ConfigDict, TypeAdapter
 
 FAILING_CONFIDENCE = 0.5
 """A finding below this is a hint to a reader and fails nothing."""
@@ -168,7 +168,7 @@ def _precedence(rule: Rule) -> tuple[float, bool]:
 def _rules_of(file: str, text: str) -> Iterator[Rule]:
     # yaml and pydantic are imported by who reads a catalogue, not by every pytest run.
     import yaml
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
         entries = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
@@ -176,7 +176,7 @@ def _rules_of(file: str, text: str) -> Iterator[Rule]:
         raise CatalogueError(file, "(none)", "YAML", " ".join(str(error).split())) from error
     if not isinstance(entries, list):
         raise CatalogueError(file, "(none)", "top level", "a list of rules is expected")
-    adapter = TypeAdapter(_Entry)
+    adapter = _adapter()
     for number, fields in enumerate(entries, start=1):
         name = str(fields.get("id", f"number {number}")) if isinstance(fields, dict) else f"number {number}"
         try:
@@ -185,6 +185,13 @@ def _rules_of(file: str, text: str) -> Iterator[Rule]:
             first = error.errors(include_url=False, include_input=False)[0]
             raise CatalogueError(file, name, ".".join(map(str, first["loc"])) or "entry", first["msg"]) from error
         yield _rule(file, entry)
+
+
+@cache
+def _adapter() -> TypeAdapter[_Entry]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_Entry)
 
 
 def _rule(file: str, entry: _Entry) -> Rule:

@@ -1,0 +1,137 @@
+"""From what was seen to what it means: verdict and root cause of whole logs, small ones that show one thought each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_deploybench.layer1 import Reader, Report
+from pytest_deploybench.model import Category
+
+HEADER = "main.c:3:10: fatal error: zlib.h: No such file or directory"
+MAKE = "make: *** [Makefile:2: main.o] Error 1"
+KILLED = "Out of memory: Killed process 1234 (cc1plus) total-vm:1843200kB"
+CHATTER = tuple(f"  CC      drivers/x{number}.o" for number in range(100))
+
+
+def judged(*lines: str, exit_status: int | None = None) -> Report:
+    reader = Reader()
+    reader.feed("\n".join(lines).encode() + b"\n")
+    return reader.close(exit_status)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A log with one line that is the root, or none."""
+
+    id: str
+    lines: tuple[str, ...]
+    root: str | None
+    """The root's line; None where nothing failed."""
+
+
+FAILURES = [
+    Case(
+        "the-cause-and-not-what-follows", (*CHATTER, HEADER, MAKE, "make: *** Waiting for unfinished jobs...."), HEADER
+    ),
+    Case("other-jobs-go-on-meanwhile", (HEADER, *CHATTER[:30], MAKE, "make[1]: *** [all] Error 2"), HEADER),
+    Case("the-first-of-several", (HEADER, "b.c:1:2: error: expected ';' before 'x'", MAKE), HEADER),
+    Case("a-consequence-alone", (*CHATTER, MAKE), MAKE),
+    Case("failed-after-a-success", ("Successfully installed x-1.0", HEADER, MAKE), HEADER),
+    Case("an-early-stumble-is-not-why", ("E: Unable to locate package foo", *CHATTER, HEADER, MAKE), HEADER),
+    Case(
+        "the-step-that-broke-off",
+        (
+            "##[group]Run apt-get install foo || true",
+            "E: Unable to locate package foo",
+            "##[group]Run make",
+            HEADER,
+            "##[error]Process completed with exit code 2.",
+            "Post job cleanup.",
+            "BUILD SUCCESSFUL in 2s",
+        ),
+        HEADER,
+    ),
+    Case(
+        "what-the-first-line-only-announces",
+        ("node:internal/modules/cjs/loader:1210", "  throw err;", "  ^", "", "Error: Cannot find module 'x'"),
+        "Error: Cannot find module 'x'",
+    ),
+    Case("retried-in-vain", (HEADER, "Retrying in 5 s", HEADER, "giving up"), HEADER),
+    Case("an-unknown-tool", ("frobbing", "frob: error: bad frob", "done"), "frob: error: bad frob"),
+    Case("only-an-exit-status", ("step 1", "worker exited with code 3"), "worker exited with code 3"),
+]
+
+PASSES = [
+    Case("nothing", CHATTER, None),
+    Case("tried-again-and-well", (HEADER, "download failed, retrying in 5 seconds", *CHATTER), None),
+    Case("done-without", ("E: Unable to locate package foo", "docs failed, continuing without"), None),
+    Case("a-tool-ended-well", ("  ERROR: Failed building wheel for x", "Successfully installed x-1.0"), None),
+    Case("tests-passed", ("Traceback (most recent call last):", "ValueError: x", "=== 3 passed in 0.1s ==="), None),
+    Case("containers-are-no-failure", ("+ docker build -t x .", "Successfully tagged x:latest"), None),
+    Case("make-was-told-to-ignore-it", ("rm: cannot remove 'x'", "make: [Makefile:9: clean] Error 1 (ignored)"), None),
+]
+
+
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.id)
+def test_the_root_of_a_failure(case: Case) -> None:
+    report = judged(*case.lines)
+    assert report.root
+    assert report.root.line_number in [n for n, line in enumerate(case.lines, start=1) if line == case.root]
+
+
+@pytest.mark.parametrize("case", PASSES, ids=lambda case: case.id)
+def test_what_is_no_failure(case: Case) -> None:
+    report = judged(*case.lines)
+    assert not report.failed, report.root
+
+
+def test_what_was_settled_is_not_reported() -> None:
+    assert judged(HEADER, "BUILD SUCCESSFUL in 2s").findings == ()
+
+
+def test_a_failed_fetch_is_why_something_is_missing() -> None:
+    report = judged(
+        "Collecting x",
+        "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by 'NewConnectionError()': /x/",
+        "ERROR: Could not find a version that satisfies the requirement x (from versions: none)",
+        "ERROR: No matching distribution found for x",
+    )
+    assert report.root
+    assert (report.root.line_number, report.root.category) == (2, Category.NETWORK)
+
+
+@pytest.mark.parametrize(
+    ("lines", "exit_status", "failed"),
+    [
+        (("frob: error: bad frob", "done"), 0, False),
+        ((KILLED,), 0, True),
+        ((KILLED, *CHATTER), 0, False),
+        (("fine",), 1, True),
+        (("fine",), 0, False),
+        ((HEADER, "BUILD SUCCESSFUL in 2s"), 2, True),
+        ((MAKE,), 2, True),
+    ],
+)
+def test_an_exit_status_counts(lines: tuple[str, ...], exit_status: int, failed: bool) -> None:
+    report = judged(*lines, exit_status=exit_status)
+    assert report.failed is failed
+    assert (report.root is not None) is failed
+
+
+@pytest.mark.parametrize(
+    ("exit_status", "category"),
+    [(1, "artifact"), (124, "timeout"), (127, "dependency"), (137, "oom"), (139, "crash")],
+)
+def test_an_exit_status_speaks_where_the_log_is_silent(exit_status: int, category: str) -> None:
+    root = judged("step 1", "step 2", "", exit_status=exit_status).root
+    assert root
+    assert (root.category, root.line_number, root.line) == (category, 2, "step 2")
+    assert str(exit_status) in root.explanation
+
+
+def test_an_empty_log_of_a_failed_command_has_a_root_without_a_line() -> None:
+    root = Reader().close(3).root
+    assert root
+    assert (root.line_number, root.line) == (0, "")
