@@ -19,7 +19,7 @@ from tests.fleet.conftest import SMALL
 
 def entry(machine_id: str = "db-1a2b3c4d", created_at: str = "2026-11-29T21:03:00+00:00") -> Entry:
     return Entry(
-        machine_id, "scripted", Process.me(), "run-1", "spin [reference]", SMALL, created_at, "2026-11-29T23:03:00"
+        machine_id,
         "scripted",
         Process.me(),
         "run-1",
