@@ -200,7 +200,9 @@ class Exchange:
         self.outcome = "answered" if reply.status < 300 else "refused_by_model"
         body = reply.body if reply.status < 300 else self._without_key(reply.body)
         self.collected += body
-        return web.Response(status=reply.status, headers=headers, body=body)
+        out = web.Response(status=reply.status, headers=headers, body=body)
+        await self._finish(out)
+        return out
 
     async def _pass_on_stream(
         self, stream: aiohttp.ClientResponse, chunk: bytes, headers: dict[str, str]
@@ -211,16 +213,23 @@ class Exchange:
         async with stream:
             while chunk:
                 self.collected += chunk
-                pieces = [chunk] if splitter is None else splitter.feed(chunk)
-                for piece in pieces:
-                    if listening and not (splitter and streams.is_usage_only(piece)):
-                        listening = await _said(out.write(piece))
+                if splitter:
+                    chunk = b"".join(event for event in splitter.feed(chunk) if not streams.is_usage_only(event))
+                if listening and chunk:
+                    listening = await _said(out.write(chunk))
                 chunk, self.outcome = await self._next(stream)
         if splitter and splitter.rest() and listening:
             listening = await _said(out.write(splitter.rest()))
-        if self.outcome != "answered" and self.client.transport:
+        if self.outcome == "answered":
+            await self._finish(out)
+        elif self.client.transport:
             self.client.transport.close()  # without the end of the stream: the client is to notice
         return out
+
+    async def _finish(self, out: web.StreamResponse) -> None:
+        # Here and not by the server, so that the agent does not wait for the booking.
+        if await _said(out.prepare(self.client)):
+            await _said(out.write_eof())
 
     async def _next(self, stream: aiohttp.ClientResponse) -> tuple[bytes, str]:
         """The next chunk, or none and how the stream ended."""

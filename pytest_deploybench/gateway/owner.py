@@ -32,7 +32,7 @@ from pytest_deploybench.gateway.retrying import RetryPolicy
 from pytest_deploybench.gateway.wire import Endpoint
 from pytest_deploybench.models import ModelSpec
 
-_START_S = 60.0
+_START_S = 120.0
 _FAREWELL_S = 15.0
 _FOLDER_PREFIX = "deploybench-gateway-"
 _LONGEST_TEMP_FOLDER = 60

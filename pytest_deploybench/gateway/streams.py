@@ -15,6 +15,7 @@ from pytest_deploybench.models import Dialect
 Json = Mapping[str, Any]
 
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_NO_CHOICES = re.compile(rb'"choices"\s{0,9}:\s{0,9}\[\s{0,9}\]')
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -52,6 +53,8 @@ def events(body: bytes) -> list[dict[str, Any]]:
 
 def is_usage_only(event: bytes) -> bool:
     """Whether an event of chat completions is the one that `stream_options.include_usage` adds."""
+    if not _NO_CHOICES.search(event):  # most are told by a look
+        return False
     found = events(event)
     return len(found) == 1 and found[0].get("choices") == [] and isinstance(found[0].get("usage"), dict)
 

@@ -21,7 +21,7 @@ KEY = "Canary0Key1Of2The3Provider4Zq7"
 MODEL, UNPRICED = "nice-model", "unpriced-model"
 PRICE = Price("2026-11-30", Rates(input=2.0, output=10.0, cached_input=0.5, cache_write=3.0))
 POLICY = RetryPolicy(patience_s=1.0, first_pause_s=0.01, longest_pause_s=0.05, cut_streams=3)
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 PATHS = {
     Dialect.CHAT: "/v1/chat/completions",
@@ -58,8 +58,9 @@ class Trial:
         return self.session.post(self.account.url + path, data=body, headers=sent, stream=stream, timeout=PATIENCE_S)
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log as it is on disk."""
-        return [json.loads(line) for line in (self.folder / "llm.jsonl").read_text().splitlines()]
+        """The log as far as it is on disk."""
+        path = self.folder / "llm.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def request(dialect: Dialect, streams: bool, text: str, model: str = MODEL, **more: Any) -> tuple[str, dict[str, Any]]:

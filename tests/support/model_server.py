@@ -27,7 +27,7 @@ from pytest_deploybench.gateway import Usage
 from pytest_deploybench.models import Dialect
 from tests.support.model_answers import VOICES, Answer, chat_usage_event
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
