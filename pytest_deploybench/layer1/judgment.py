@@ -23,7 +23,7 @@ from pytest_deploybench.model import Category, Finding, Role
 EXIT = "exit"
 """Kind of a consequence that ends a whole job or step: nothing after it can make it good."""
 
-RECOVERY_REACH = 25
+RECOVERY_REACH = 12
 """Lines above a recovery that it may speak of."""
 FOLLOWS_WITHIN = 60
 """Lines between a cause and what it brings down with it."""
@@ -241,12 +241,12 @@ def _suspect(events: Sequence[Event], root: Event) -> Event | None:
 
 
 def _weaker(events: Sequence[Event], consequence: Event) -> Event | None:
-    """The nearest hint above a consequence that nothing surer explains."""
+    """The surest hint above a consequence that nothing else explains; what was forgiven is one too."""
     hints = [
         event
         for event in events
         if event.role in {Role.CAUSE, Role.CONTEXT}
-        and event.rule.confidence < FAILING_CONFIDENCE
+        and event.finding.confidence < FAILING_CONFIDENCE
         and 0 < consequence.number - event.number <= FOLLOWS_WITHIN
     ]
-    return hints[-1] if hints else None
+    return max(hints, key=lambda hint: (hint.rule.confidence, hint.number), default=None)

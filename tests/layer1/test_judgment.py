@@ -59,6 +59,7 @@ FAILURES = [
         "Error: Cannot find module 'x'",
     ),
     Case("retried-in-vain", (HEADER, "Retrying in 5 s", HEADER, "giving up"), HEADER),
+    Case("forgiven-too-soon", (HEADER, "falling back to the slow way", *CHATTER[:5], MAKE), HEADER),
     Case("an-unknown-tool", ("frobbing", "frob: error: bad frob", "done"), "frob: error: bad frob"),
     Case("only-an-exit-status", ("step 1", "worker exited with code 3"), "worker exited with code 3"),
 ]
