@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.sessions import PATIENCE_S, SOON_S, Start, eventually, gone, sessions
+from tests.support.toy import ToyProject, toy_project
 
 pytestmark = pytest.mark.vm
 
@@ -24,10 +25,17 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield starter
 
 
-def test_reference_passes_noop_fails_and_every_report_says_so(start: Start, tmp_path: Path) -> None:
-    junit = tmp_path / "junit.xml"
-    agents = ("--deploybench-agent=reference", "--deploybench-agent=noop")
-    session = start("tasks/spin_tse11", *agents, "-n", "2", f"--junitxml={junit}")
+def test_reference_passes_noop_fails_and_every_report_says_so(tmp_path: Path) -> None:
+    """A toy task, since this is about the session; `tox -e demo` and `certify` deploy the real ones."""
+    project = toy_project(tmp_path / "project")
+    project.task("toy_session20")
+    with sessions(tmp_path, project.folder) as start:
+        _reference_and_noop(start, project, tmp_path / "junit.xml")
+
+
+def _reference_and_noop(start: Start, project: ToyProject, junit: Path) -> None:
+    agents = ("--deploybench-agent=reference", "--deploybench-agent=noop", f"--deploybench-sources={project.store}")
+    session = start("tasks", *agents, "-n", "2", f"--junitxml={junit}")
     assert session.wait() == pytest.ExitCode.TESTS_FAILED, session.text
     verdicts = {agent: trial["verdict"] for agent, trial in session.trials.items()}
     assert verdicts == {"reference": "PASSED", "noop": "FAILED"}, session.text
