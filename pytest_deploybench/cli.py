@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pytest_deploybench import folders
+from pytest_deploybench.commands.agents import agents
 from pytest_deploybench.commands.logcheck import logcheck
 from pytest_deploybench.commands.vms import vms
 from pytest_deploybench.errors import DeployBenchError, UsageError
@@ -47,6 +48,7 @@ def main() -> None:
     """
 
 
+main.add_command(agents)
 main.add_command(logcheck)
 main.add_command(vms)
 

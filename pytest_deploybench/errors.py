@@ -57,3 +57,9 @@ class MachineLostError(InfraError):
 
 class MissingToolError(InfraError):
     """The host lacks a program or a permission that the provider needs; the message says how to get it."""
+
+
+class ModelApiError(DeployBenchError):
+    """The model could not be asked. No fresh machine helps against that; the gateway has been patient already."""
+
+    fault = Fault.MODEL_API

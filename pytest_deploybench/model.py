@@ -6,6 +6,7 @@ Times are seconds, sizes say their unit in their name, instants are ISO 8601 in 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -38,9 +39,19 @@ class Termination(StrEnum):
     """How the agent ended. It is separate from the verdict: a timed-out agent is still verified."""
 
     FINISHED = "finished"
+    """It said by its own means that it is done, or its program ended well."""
+    TEXT_STOP = "text_stop"
+    """The model answered with plain text instead of a further step, and claimed nothing."""
     TIME_BUDGET = "time_budget"
     TOKEN_BUDGET = "token_budget"  # noqa: S105 - a budget of tokens, not a secret
     COST_BUDGET = "cost_budget"
+    STEP_BUDGET = "step_budget"
+    STUCK = "stuck"
+    """It did the same thing over and over, and its scaffold stopped it."""
+    FORMAT_ERROR = "format_error"
+    """The model's answers could not be understood several times in a row."""
+    MODEL_ERROR = "model_error"
+    """The model refused a request for what the agent put into it, such as one that is too long."""
     CRASHED = "crashed"
     MACHINE_LOST = "machine_lost"
 
@@ -238,7 +249,8 @@ class TrialKey:
     @property
     def folder(self) -> Path:
         """Where the trial's evidence lies, relative to the run's folder."""
-        return Path(self.task) / self.contestant.replace("/", "_") / f"attempt-{self.attempt:02d}"
+        who = f"{self.agent}+{self.model}" if self.model else self.agent
+        return Path(self.task) / who.replace("/", "_") / f"attempt-{self.attempt:02d}"
 
 
 @dataclass(frozen=True)
@@ -347,6 +359,65 @@ class AgentRun:
 
 
 @dataclass(frozen=True)
+class ModelUse:
+    """What an agent used of its model, as the gateway counted it, whatever the agent says itself."""
+
+    calls: int
+    input_tokens: int
+    """Cached ones included."""
+    cached_tokens: int
+    output_tokens: int
+    """Reasoning included."""
+    reasoning_tokens: int
+    cost_usd: float | None
+    """By list price; None where that is unknown."""
+    unmetered_calls: int
+    """Calls whose tokens the provider did not tell in full; all sums are too low by what they used."""
+    waited_s: float
+    """Time lost to the provider's rate limits and faults; it does not count as working time."""
+    price_as_of: str | None = None
+    """The day on which the price was looked up."""
+    spent: Termination | None = None
+    """The budget that was used up, if a call was refused for it."""
+    provider_down: str | None = None
+    """Why the model could not be reached any more, as a sentence."""
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What an agent that drives a model is given beside the machine: how to log in, and the way to the model."""
+
+    address: Address
+    model: str
+    """The name under which the user knows it."""
+    upstream: str
+    """The name under which its provider knows it."""
+    provider: str
+    dialect: str
+    """The language in which it is usually asked: `chat`, `responses`, `messages` or `generate_content`."""
+    url: str
+    """The gateway, without a path: `http://127.0.0.1:PORT`."""
+    token: str = field(repr=False)
+    """Opens the gateway for this trial only, until it ends."""
+    used: Callable[[], ModelUse] = field(repr=False)
+    """Asks the gateway; raises InfraError if it has ended."""
+    max_steps: int | None = None
+    command: str | None = None
+    """`--deploybench-command`."""
+    command_on: str = "host"
+    """`--deploybench-command-on`: `host` or `machine`."""
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether an agent can be used on this host."""
+
+    usable: bool
+    detail: str
+    """What it will run with, or what is missing and how to get it."""
+
+
+@dataclass(frozen=True)
 class Vitals:
     """What a machine's heartbeat showed while the agent worked; the machine's own words, which an agent could forge."""
 
@@ -434,6 +505,8 @@ class TrialRecord:
     findings: tuple[Finding, ...] = ()
     tries: tuple[Try, ...] = ()
     vitals: Vitals | None = None
+    model_use: ModelUse | None = None
+    """Tokens, cost and calls of the last try; None where no model was asked."""
     kept: str | None = None
     """Name of the kept machine, for `deploybench vms ssh NAME` and `--deploybench-reverify`; None where it is gone."""
     verified_again: str | None = None

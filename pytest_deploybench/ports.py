@@ -11,6 +11,7 @@ from typing import Protocol
 
 from pytest_deploybench.model import (
     AgentRun,
+    Brief,
     Capacity,
     Completed,
     Lease,
@@ -18,6 +19,7 @@ from pytest_deploybench.model import (
     MachineRequest,
     MachineSize,
     MachineState,
+    Readiness,
     Task,
 )
 
@@ -143,7 +145,10 @@ class Preserver(Protocol):
 
 
 class Agent(Protocol):
-    """What acts on the machine. An agent class is called without arguments."""
+    """What acts on the machine.
+
+    An agent class is called without arguments; one whose `needs_model` is true is a `ModelAgent`.
+    """
 
     needs_model: bool
     """False for `reference`, `shallow` and `noop`."""
@@ -156,4 +161,26 @@ class Agent(Protocol):
         Raises:
             MachineLostError: the machine went away; the caller finds out whose fault it was.
         """
+        ...
+
+
+class ModelAgent(Protocol):
+    """The class of an agent that drives a model: one instance for each try of a trial."""
+
+    needs_model: bool
+
+    def __call__(self, brief: Brief) -> Agent:
+        """The agent that works with this model, on the machine at this address."""
+        ...
+
+    def prepare(self, progress: Progress) -> None:
+        """Make ready what the agent needs on this host; a class method, called before any machine is borrowed.
+
+        Raises:
+            InfraError: it cannot be made ready; the message says what to do.
+        """
+        ...
+
+    def readiness(self) -> Readiness:
+        """How far `prepare` has to go, for people; a class method that changes nothing and is quick."""
         ...

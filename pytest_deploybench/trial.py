@@ -18,6 +18,7 @@ from typing import Protocol
 from pytest_deploybench import handover, health, layer1, sources
 from pytest_deploybench.errors import DeployBenchError, InfraError, MachineLostError
 from pytest_deploybench.fleet.shelf import Shelf
+from pytest_deploybench.hiring import WAITING_ALLOWANCE_S, Hiring
 from pytest_deploybench.layer2.challenge import Challenge
 from pytest_deploybench.layer2.experiment import Experiment, run_experiment, unreachable
 from pytest_deploybench.model import (
@@ -28,6 +29,7 @@ from pytest_deploybench.model import (
     MachineFacts,
     MachineSize,
     MachineState,
+    ModelUse,
     Task,
     Termination,
     TrialKey,
@@ -90,8 +92,8 @@ class Plan:
 
     key: TrialKey
     task: Task
-    agent: Agent | Earlier
-    """Who deploys, or the deployment that an earlier run left."""
+    agent: Agent | Hiring | Earlier
+    """Who deploys, perhaps with a model, or the deployment that an earlier run left."""
     challenge: Challenge
     folder: Path
     """Where evidence goes; exists only for this trial."""
@@ -113,9 +115,10 @@ class Plan:
     connect: Callable[[Lease], Connection] = SshMachine
 
 
-def lifetime_s(task: Task, checks: int) -> float:
+def lifetime_s(task: Task, checks: int, *, asks_model: bool = False) -> float:
     """Native seconds after which the machine of a trial with so many checks may end itself."""
-    return task.agent_budget_s + task.experiment_budget_s + checks * task.check_budget_s + HOUSEKEEPING_S
+    waiting = WAITING_ALLOWANCE_S if asks_model else 0.0
+    return task.agent_budget_s + waiting + task.experiment_budget_s + checks * task.check_budget_s + HOUSEKEEPING_S
 
 
 @dataclass
@@ -131,6 +134,8 @@ class Diary:
     agent_run: AgentRun | None = None
     findings: list[Finding] = field(default_factory=list)
     vitals: Vitals | None = None
+    model_use: ModelUse | None = None
+    """Of the last try; None where no model was asked."""
     frozen: bool = False
     """Whether the machine's disk was held still when the agent had ended, so that it can be kept."""
     unhappy: bool = False
@@ -144,7 +149,7 @@ class Diary:
         """Forget what belongs to an earlier try; its own entry in `tries` remains."""
         self.durations = {name: seconds for name, seconds in self.durations.items() if name == "sources"}
         self.machine_id, self.facts, self.agent_run, self.findings = None, None, None, []
-        self.vitals, self.frozen = None, False
+        self.vitals, self.model_use, self.frozen = None, None, False
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -228,7 +233,7 @@ def _attempt(plan: Plan, fleet: Lender, diary: Diary, archives: dict[str, Path],
     diary.begin_try()
     kept = plan.agent.kept if isinstance(plan.agent, Earlier) else None
     with diary.phase("machine"):
-        lifetime = lifetime_s(plan.task, plan.checks)
+        lifetime = lifetime_s(plan.task, plan.checks, asks_model=isinstance(plan.agent, Hiring))
         lease = fleet.borrow(plan.task.machine, lifetime_s=lifetime, purpose=str(plan.key.folder), kept=kept)
     diary.machine_id, diary.facts = lease.machine_id, lease.facts
     machine = plan.connect(lease)
@@ -262,7 +267,7 @@ class _Attempt:
         if isinstance(plan.agent, Earlier):
             agent_run, self.diary.verified_again = plan.agent.agent_run, plan.agent.run_id
         else:
-            agent_run = self._deploy(plan.agent, archives, plan.task.agent_budget_s * factor)
+            agent_run = self._deploy(self._agent(plan.agent), archives, plan.task.agent_budget_s * factor)
         self.diary.agent_run = agent_run
         try:
             with phase("evidence"):
@@ -288,6 +293,12 @@ class _Attempt:
         with suppress(DeployBenchError, OSError):
             if text := self.fleet.console(self.lease.machine_id):
                 (self.plan.folder / CONSOLE_NAME).write_text(redact(text), encoding="utf-8")
+
+    def _agent(self, agent: Agent | Hiring) -> Agent:
+        return agent.hired(self.lease, self._note_use) if isinstance(agent, Hiring) else agent
+
+    def _note_use(self, use: ModelUse) -> None:
+        self.diary.model_use = use
 
     def _deploy(self, agent: Agent, archives: dict[str, Path], budget_s: float) -> AgentRun:
         """Hand the machine to the agent and let it work, while its vital signs are taken."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -75,8 +76,9 @@ def _judged(name: str, done: Completed, budget_s: float) -> AgentRun:
 class AgentLog:
     """Writes output to a file as it arrives, redacted line by line, so that no secret is missed at a chunk's border."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._secrets = tuple(secrets)
         self._file = path.open("w", encoding="utf-8", newline="")
         self._pending = bytearray()
         self._skipping = False
@@ -125,5 +127,5 @@ class AgentLog:
         text = bytes(self._pending[:size]).decode("utf-8", "replace")
         del self._pending[:size]
         if text:
-            self._file.write(redact(text))
+            self._file.write(redact(text, self._secrets))
             self._file.flush()

@@ -5,6 +5,7 @@
     collection  task folder -> checks            layer1_checks  the checks that all tasks share
     fixtures    task, machine, experiment, ...   guard          the time limit of each check
     scheduling  one trial, one worker            machines       the fleet's life within the session
+    models      the gateway's life within it, and who asks through it
     ahead       the next machine, made early     again          an earlier run, verified again
     recording   reports -> records               folding        the pure part of it
     output      header, progress, summary        listing        the table of tasks
@@ -55,7 +56,8 @@ LABELS = {
 def pytest_configure(config: pytest.Config) -> None:
     for label, meaning in LABELS.items():
         config.addinivalue_line("markers", f"{label}: deploybench: {meaning}")
-    if any(config.getoption(name) for name in ("deploybench_agent", "deploybench_model", "deploybench_reverify")):
+    asked_for = ("deploybench_agent", "deploybench_model", "deploybench_command", "deploybench_reverify")
+    if any(config.getoption(name) for name in asked_for):
         from pytest_deploybench.plugin import session
 
         session.begin(config)

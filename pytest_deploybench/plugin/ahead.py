@@ -51,4 +51,5 @@ class Ahead:
             task = taskfile.load((self._config.rootpath / following[0].partition("::")[0]).parent)
         except TaskFileError:
             return  # the trial itself will say so
-        self._machines.prepare(task.machine, lifetime_s(task, len(following)))
+        lifetime = lifetime_s(task, len(following), asks_model=key.model is not None)
+        self._machines.prepare(task.machine, lifetime)

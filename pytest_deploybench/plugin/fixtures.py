@@ -17,6 +17,7 @@ import pytest
 from pytest_deploybench import folders, registry
 from pytest_deploybench.errors import TaskFileError
 from pytest_deploybench.fleet.shelf import Shelf
+from pytest_deploybench.hiring import Hiring
 from pytest_deploybench.layer1 import FAILING_CONFIDENCE
 from pytest_deploybench.layer2 import Challenge, Experiment
 from pytest_deploybench.layer2.challenge import trial_seed
@@ -62,7 +63,7 @@ def deployment(
     plan = Plan(
         key=trial_key,
         task=task,
-        agent=_deployer(chosen, trial_key, shelf),
+        agent=_deployer(config, trial_key, shelf),
         challenge=challenge,
         folder=chosen.run_dir / trial_key.folder,
         store=chosen.sources,
@@ -114,8 +115,13 @@ def server(deployment: Deployment) -> Host:
     return testinfra_host(deployment.machine)
 
 
-def _deployer(chosen: settings.Settings, key: TrialKey, shelf: Shelf) -> Agent | Earlier:
+def _deployer(config: pytest.Config, key: TrialKey, shelf: Shelf) -> Agent | Hiring | Earlier:
     """Who deploys, or what an earlier run left of this trial."""
+    chosen = settings.required(config)
+    if chosen.earlier is None and key.model:
+        from pytest_deploybench.plugin import models
+
+        return models.hiring(config, key)
     if chosen.earlier is None:
         agent: Agent = registry.load(registry.AGENTS, key.agent)()
         return agent

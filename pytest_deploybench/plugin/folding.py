@@ -84,6 +84,7 @@ def fold(subject: Subject, phases: Sequence[Phase], diary: Diary | None, expecte
         findings=tuple(diary.findings) if diary else (),
         tries=tuple(diary.tries) if diary else (),
         vitals=diary.vitals if diary else None,
+        model_use=diary.model_use if diary else None,
         kept=diary.kept if diary else None,
         verified_again=diary.verified_again if diary else None,
     )

@@ -37,6 +37,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="LLM behind the agent, by its public name. Repeatable. Without --deploybench-agent, `openhands` drives it",
     )
     group.addoption(
+        "--deploybench-base-url",
+        metavar="URL",
+        help="Another server for the models, with its API's version, such as http://127.0.0.1:8000/v1. It is not given "
+        "the provider's key; models.yaml in your configuration folder can name one for it",
+    )
+    group.addoption(
+        "--deploybench-max-tokens",
+        type=_whole(1),
+        metavar="N",
+        help="Most tokens of a trial, input and output together (default: no limit)",
+    )
+    group.addoption(
+        "--deploybench-max-cost",
+        type=_dollars,
+        metavar="USD",
+        help="Most that a trial may cost, by list price in US dollars (default: no limit)",
+    )
+    group.addoption(
+        "--deploybench-max-steps",
+        type=_whole(1),
+        metavar="N",
+        help="Most calls of the model in a trial (default: no limit; time is always limited, by the task)",
+    )
+    group.addoption(
+        "--deploybench-command",
+        metavar="TEMPLATE",
+        help="Any command as the agent, run by bash. {prompt_file}, {model}, {base_url} and {token} are filled in; it "
+        "logs in to the machine by `ssh vm`, or by other programs with {ssh_config} and {host}",
+    )
+    group.addoption(
+        "--deploybench-command-on",
+        choices=("host", "machine"),
+        default="host",
+        help="Where --deploybench-command runs: on this host (default), or on the machine itself",
+    )
+    group.addoption(
         "--deploybench-attempts",
         type=_whole(1),
         default=1,
@@ -123,6 +159,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Show the tasks as a table, narrowed by paths, -m and -k, and exit. Needs no machine and no model",
     )
+
+
+def _dollars(text: str) -> float:
+    """Parser of an amount above 0."""
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of dollars above 0")
+    return amount
 
 
 def _whole(least: int) -> Callable[[str], int]:

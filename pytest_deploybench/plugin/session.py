@@ -32,7 +32,10 @@ def begin(config: pytest.Config) -> None:
     plugins.import_plugin(f"{_HERE}.guard")
     plugins.register(recording.Reporter(), "deploybench-reporter")
     if not hasattr(config, "workerinput"):
-        _begin_as_owner(config, plugins)
+        try:
+            _begin_as_owner(config, plugins)
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) -> None:
@@ -40,6 +43,10 @@ def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) 
 
     fleet = machines.Machines(config)
     recorder = recording.Recorder(config, fleet)
+    if settings.required(config).models:
+        from pytest_deploybench.plugin import models
+
+        plugins.register(models.Models(config), "deploybench-models")
     plugins.register(fleet, "deploybench-machines")
     plugins.register(recorder, "deploybench-recorder")
     plugins.register(output.Output(config, recorder, fleet), "deploybench-output")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,21 @@ import pytest
 
 from pytest_deploybench import folders, registry
 from pytest_deploybench.errors import UsageError
+from pytest_deploybench.gateway import Budget
 from pytest_deploybench.model import KeepVm
+from pytest_deploybench.models import ModelSpec
 from pytest_deploybench.plugin import again
-from pytest_deploybench.plugin.lineup import DEFAULT_AGENT, Lineup, assemble
+from pytest_deploybench.plugin.lineup import Lineup, assemble
 from pytest_deploybench.plugin.options import DEFAULT_PROVIDER
+
+COMMAND_AGENT = "command"
+"""The agent that `--deploybench-command` names."""
 
 WORKER_INPUT = "deploybench"
 """Key under which a worker finds what the controller decided, as JSON."""
+
+GATEWAY_INPUT = "deploybench_gateway"
+"""Key under which a worker finds the gateway's endpoint, if there is a gateway."""
 
 FIRST_STEPS = """\
 these are benchmark tasks, and nobody was named to deploy them. A newcomer's three commands:
@@ -52,8 +60,16 @@ class Settings:
     json_path: Path
     run_dir: Path
     run_seed: int
+    models: tuple[ModelSpec, ...] = ()
+    """What the names of the models mean."""
+    budget: Budget = field(default_factory=Budget)
+    """What each trial may use of its model."""
+    command: str | None = None
+    command_on: str = "host"
     endpoint: Mapping[str, Any] | None = None
     """Where an xdist worker reaches the fleet; None in the process that owns it."""
+    gateway: Mapping[str, Any] | None = None
+    """Where an xdist worker reaches the gateway to the models; None in the process that owns it."""
 
     @property
     def run_id(self) -> str:
@@ -95,8 +111,14 @@ def build(config: pytest.Config) -> Settings:
     run_dir = Path(decided["run_dir"])
     registry.require(registry.PROVIDERS, option.deploybench_provider)
     earlier = _earlier(config)
+    lineup = earlier.lineup if earlier else _lineup(config)
+    budget = Budget(option.deploybench_max_tokens, option.deploybench_max_cost, option.deploybench_max_steps)
     return Settings(
-        lineup=earlier.lineup if earlier else _lineup(config),
+        lineup=lineup,
+        models=() if earlier else _models(config, lineup, budget),
+        budget=budget,
+        command=option.deploybench_command,
+        command_on=option.deploybench_command_on,
         provider=option.deploybench_provider,
         image=option.deploybench_image and str(_from_invocation(config, Path(option.deploybench_image))),
         inventory=_inventory(config),
@@ -110,6 +132,7 @@ def build(config: pytest.Config) -> Settings:
         run_dir=run_dir,
         run_seed=decided["run_seed"],
         endpoint=decided.get("endpoint"),
+        gateway=getattr(config, "workerinput", {}).get(GATEWAY_INPUT),
     )
 
 
@@ -122,7 +145,30 @@ def for_worker(settings: Settings, endpoint: Mapping[str, Any]) -> str:
 
 def _lineup(config: pytest.Config) -> Lineup:
     option = config.option
-    return assemble(option.deploybench_agent, option.deploybench_model, option.deploybench_attempts, _needs_model)
+    agents = option.deploybench_agent or ([COMMAND_AGENT] if option.deploybench_command else [])
+    return assemble(agents, option.deploybench_model, option.deploybench_attempts, _needs_model)
+
+
+def _models(config: pytest.Config, lineup: Lineup, budget: Budget) -> tuple[ModelSpec, ...]:
+    """What the models of the line-up are; what can be known to go wrong with them, goes wrong here."""
+    names = list(dict.fromkeys(entry.model for entry in lineup.entries.values() if entry.model))
+    if any(entry.agent == COMMAND_AGENT for entry in lineup.entries.values()):
+        from pytest_deploybench.agents.command import checked
+
+        checked(config.option.deploybench_command)
+    if not names:
+        return ()
+    from pytest_deploybench.models.catalogue import Catalogue, user_file
+
+    catalogue = Catalogue.read()
+    specs = tuple(catalogue.resolve(name, config.option.deploybench_base_url) for name in names)
+    unpriced = [spec.alias for spec in specs if spec.price is None]
+    if budget.cost_usd is not None and unpriced:
+        raise UsageError(
+            f"--deploybench-max-cost={budget.cost_usd:g}: the price of {', '.join(unpriced)} is unknown. Give it in "
+            f"{user_file()}, or limit --deploybench-max-tokens instead"
+        )
+    return specs
 
 
 def _earlier(config: pytest.Config) -> again.EarlierRun | None:
@@ -177,11 +223,5 @@ def _inventory(config: pytest.Config) -> str | None:
 
 
 def _needs_model(agent: str) -> bool:
-    if agent == DEFAULT_AGENT and agent not in (known := registry.names(registry.AGENTS)):
-        raise UsageError(
-            f"a model needs an agent that drives it, and the default one, {DEFAULT_AGENT!r}, is not installed. "
-            f"Installed agents: {', '.join(known)}. Name one with --deploybench-agent=NAME; without any model, "
-            "`pytest --deploybench-agent=reference -m smoke` runs the reference deployments."
-        )
     needs: bool = registry.load(registry.AGENTS, agent).needs_model
     return needs

@@ -39,7 +39,7 @@ def test_tasks_without_anybody_to_deploy_them_show_the_first_steps(project: Proj
     [
         (["--deploybench-agent=referense"], "unknown agent 'referense'. Did you mean 'reference'?"),
         (["--deploybench-agent=noop", "--deploybench-provider=cloud"], "unknown provider 'cloud'"),
-        (["--deploybench-model=gpt-5.3-codex"], "Installed agents: noop, reference, shallow"),
+        (["--deploybench-model=gpt-5.3-codex"], "OPENAI_API_KEY is not set (for gpt-5.3-codex)"),
     ],
     ids=["agent", "provider", "model"],
 )

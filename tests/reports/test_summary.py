@@ -65,7 +65,7 @@ def test_groups_hold_each_contestants_tally() -> None:
 def test_a_failed_trial_shows_its_first_cause_and_its_folder() -> None:
     (case,) = of(trial("a"), trial("b", FAILED, "test_x: 3 != 4", model="m", attempt=2)).failed
     assert (case.task, case.contestant, case.cause) == ("b", "m, attempt 2", "test_x: 3 != 4")
-    assert case.folder == "b/m/attempt-02"
+    assert case.folder == "b/openhands+m/attempt-02"
     assert case.remedy == ""
 
 

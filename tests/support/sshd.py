@@ -35,7 +35,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
 UseDNS no
-AllowTcpForwarding local
+AllowTcpForwarding yes
 SetEnv HOME={folder}/home PATH={folder}/home/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LogLevel ERROR
 """
