@@ -27,7 +27,7 @@ ANSWER_WITHIN_S = 30.0
 LOG_NAME = "health.jsonl"
 QUESTION = "cat /proc/meminfo /proc/vmstat; stat -f -c 'disk %a %S' /"
 _ANSWER_LIMIT_BYTES = 32_768
-_FAREWELL_S = 5.0
+_FAREWELL_S = 15.0
 _NUMBER = r"(\d{1,18})"
 _MEMORY = re.compile(rf"^MemAvailable: +{_NUMBER} kB$", re.MULTILINE)
 _KILLS = re.compile(rf"^oom_kill {_NUMBER}$", re.MULTILINE)
@@ -97,7 +97,9 @@ class Watch:
     def _listen(self) -> None:
         start = time.monotonic()
         with (self._folder / LOG_NAME).open("w", encoding="utf-8") as log:
-            while not self._over.wait(self._every_s):
+            last = False
+            while not last:
+                last = self._over.wait(self._every_s)  # the state in which an agent leaves its machine counts, too
                 beat = self._ask()
                 self.vitals = fold(self.vitals, beat)
                 said = asdict(beat) if beat else {"missed": True}

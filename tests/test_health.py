@@ -61,3 +61,10 @@ def test_a_watch_writes_each_beat_down_and_survives_a_machine_that_is_away(tmp_p
     assert [line.get("missed") for line in lines[:3]] == [None, True, True]
     assert watch.vitals.missed == 2
     assert watch.vitals.oom_kills == 2
+
+
+def test_the_state_at_the_end_counts_too(tmp_path: Path) -> None:
+    full = Completed(0, b"disk 0 4096\n", b"", 0.1)
+    with health.Watch(ScriptedMachine({"meminfo": full}), tmp_path, every_s=3600.0) as watch:
+        pass
+    assert watch.vitals == Vitals(beats=1, least_disk_mb=0)

@@ -20,6 +20,10 @@ pytestmark = pytest.mark.vm
 
 ESCAPES = r"""printf '\033]0;owned\007\033[2J\033[31m\377\376\000 verdict: PASSED\n'"""
 
+FILL = (
+    """sudo fallocate -l "$(df --output=avail -B1 / | tail -n 1)" /big; sudo dd if=/dev/zero of=/rest bs=1M count=64"""
+)
+
 
 @dataclass(frozen=True)
 class Hostile:
@@ -33,7 +37,7 @@ class Hostile:
 
 AGENTS = {
     "kills_sshd": Hostile(after="sudo systemctl mask --now ssh.service; sudo pkill -9 sshd; sleep 600"),
-    "fills_the_disk": Hostile(before="sudo fallocate -l 100G /big; sudo dd if=/dev/zero of=/big bs=4M"),
+    "fills_the_disk": Hostile(before=FILL),
     "removes_programs": Hostile(after="sudo rm -rf /usr/bin /usr/sbin"),
     "forks_without_end": Hostile(after="bomb() { bomb | bomb & }; bomb; wait", agent_s=10),
     "floods_the_log": Hostile(after="yes", agent_s=10, verdict="PASSED"),
