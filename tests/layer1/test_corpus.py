@@ -1,4 +1,4 @@
-"""Real logs are judged as their labels say, as often as was reached when they were made; a worse catalogue fails here."""
+"""Real logs are judged as their labels say, as often as was reached when they were made; less fails here."""
 
 from __future__ import annotations
 
