@@ -430,7 +430,7 @@ class Vitals:
     least_memory_mb: int | None = None
     """Least available memory seen."""
     least_disk_mb: int | None = None
-    """Least free space on its disk seen; 0 says that the disk was full."""
+    """Least free space on its disk seen."""
 
 
 @dataclass(frozen=True)

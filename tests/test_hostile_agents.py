@@ -86,7 +86,7 @@ def test_nothing_a_guest_prints_reaches_the_terminal(session: Session) -> None:
 
 
 def test_a_full_disk_is_told(session: Session) -> None:
-    assert trial(session, "fills_the_disk")["vitals"]["least_disk_mb"] == 0
+    assert trial(session, "fills_the_disk")["vitals"]["least_disk_mb"] < 16
     assert "the machine's disk was full" in session.text
 
 

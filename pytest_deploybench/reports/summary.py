@@ -31,6 +31,9 @@ _REMEDIES: Mapping[Fault, str] = {
     Fault.OURS: "Please report this with record.json; then run the trial again (pytest --lf).",
 }
 
+_FULL_BELOW_MB = 16
+"""A disk with less free space is called full: hardly anything can be built on it any more."""
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -172,7 +175,7 @@ def _notes(trial: TrialRecord) -> Iterator[str]:
     if (vitals := trial.vitals) is not None:
         if vitals.oom_kills:
             yield f"out of memory: the machine's kernel killed {vitals.oom_kills} process(es)"
-        if vitals.least_disk_mb == 0:
+        if vitals.least_disk_mb is not None and vitals.least_disk_mb < _FULL_BELOW_MB:
             yield "the machine's disk was full"
     if trial.kept:
         yield f"its machine is kept: deploybench vms ssh {trial.kept}"

@@ -19,6 +19,7 @@ from pytest_deploybench.model import (
     TrialRecord,
     Try,
     Verdict,
+    Vitals,
 )
 
 FACTS = MachineFacts("qemu", "debian-12-3f9c2a", "tcg", 9.6, "KVM is present, but a test guest did not run under it")
@@ -66,6 +67,9 @@ def with_everything() -> TrialRecord:
         trial("minisat_sat03", Verdict.FAILED, "test_x: no"),
         findings=(Finding("missing-header", Category.BUILD, 12, "a.c:1: zlib.h", "why", "how", 0.9),),
         tries=(Try(1, "m-1", 31.5, Fault.PROVIDER, "lost"), Try(2, None, 4.0)),
+        vitals=Vitals(beats=9, missed=1, oom_kills=2, least_memory_mb=100, least_disk_mb=200),
+        kept="db-1a2b3c4d",
+        verified_again="20260101T000000.000Z",
     )
 
 

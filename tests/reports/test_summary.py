@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_deploybench.model import Check, Domain, Fault, Outcome, TrialRecord, Try, Verdict
+from pytest_deploybench.model import Check, Domain, Fault, Outcome, TrialRecord, Try, Verdict, Vitals
 from pytest_deploybench.reports.statistics import Tally
 from pytest_deploybench.reports.summary import Summary, summarise
 from tests.reports.runs import run, trial
@@ -116,3 +116,15 @@ def test_swept_machines_are_told() -> None:
 def test_a_run_without_trials_has_a_summary() -> None:
     found = of()
     assert (found.standings, found.breakdowns, found.failed, found.invalid) == ((), (), (), ())
+
+
+def test_a_failed_trial_tells_of_its_machines_state_and_where_it_is_kept() -> None:
+    ill = Vitals(beats=3, oom_kills=2, least_memory_mb=12, least_disk_mb=3)
+    (case,) = of(replace(trial("a", FAILED, "x"), vitals=ill, kept="db-1")).failed
+    assert case.notes == (
+        "out of memory: the machine's kernel killed 2 process(es)",
+        "the machine's disk was full",
+        "its machine is kept: deploybench vms ssh db-1",
+    )
+    (case,) = of(replace(trial("a", FAILED, "x"), vitals=Vitals(beats=3, least_disk_mb=5000))).failed
+    assert case.notes == ()
