@@ -47,7 +47,7 @@ class Hiring:
         return _Hired(self, lease, report)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Hired:
     hiring: Hiring
     lease: Lease

@@ -123,10 +123,10 @@ class Scaffold:
     def _make(self) -> None:
         base, uv = self._base(), shutil.which("uv")
         if base:
-            steps = [[base, "-m", "venv", self.folder], [self._python, "-m", "pip", "install", "-q"]]
+            steps = [[str(base), "-m", "venv", str(self.folder)], [str(self._python), "-m", "pip", "install", "-q"]]
         elif uv:
-            steps = [[uv, "venv", "--python", self.pythons[0], self.folder]]
-            steps += [[uv, "pip", "install", "-q", "--python", self._python]]
+            steps = [[uv, "venv", "--python", self.pythons[0], str(self.folder)]]
+            steps += [[uv, "pip", "install", "-q", "--python", str(self._python)]]
         else:
             raise MissingToolError(self._no_python())
         steps[-1] += self.requirements

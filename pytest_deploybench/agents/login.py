@@ -70,7 +70,7 @@ class Login:
         Raises:
             MachineLostError: the machine does not forward.
         """
-        command = [self.programs / "ssh", "-O", "forward", "-R", f"127.0.0.1:0:127.0.0.1:{port}", HOST]
+        command = [str(self.programs / "ssh"), "-O", "forward", "-R", f"127.0.0.1:0:127.0.0.1:{port}", HOST]
         done = subprocess.run(command, capture_output=True, text=True, timeout=CONNECT_TIMEOUT_S, check=False)
         if not done.stdout.strip().isdecimal():
             said = " ".join(done.stderr.split())[:300]
@@ -87,7 +87,7 @@ def opened(address: Address, folder: Path) -> Iterator[Login]:
         MachineLostError: the machine does not answer.
     """
     login = _written(address, folder)
-    command = [login.programs / "ssh", "-o", "ControlMaster=yes", "-N", HOST]
+    command = [str(login.programs / "ssh"), "-o", "ControlMaster=yes", "-N", HOST]
     complaints = folder / "mux.log"
     with complaints.open("wb") as stderr:
         # In a session of its own: it must outlive the agent, whose processes are ended as a group.

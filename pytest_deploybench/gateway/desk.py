@@ -16,7 +16,8 @@ from pytest_deploybench.gateway import wire
 from pytest_deploybench.gateway.accounts import Account, Accounts
 from pytest_deploybench.gateway.wire import Answer, Ask, Hello, OpenAccount
 
-_GREETING_S = 10.0
+_GREETING_S = 60.0
+"""A borrower on a starved host takes long to load what it speaks with."""
 
 
 class Desk:

@@ -41,7 +41,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_it_is_made_once_and_says_so(steps: list[list[str]]) -> None:
-    toy, said = scaffold(), []
+    said: list[str] = []
+    toy = scaffold()
     assert toy.readiness().detail.startswith("installs itself at first use (1 MB)")
     toy.prepare(said.append)
     toy.prepare(said.append)

@@ -41,7 +41,7 @@ def main() -> None:
         cause = getattr(error, "original_exception", None) or error.__cause__ or error
         kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(cause).__mro__]
         about_model = any(kind.startswith(("litellm.", "openhands.sdk.llm.")) for kind in kinds)
-        ending = ("model_error" if about_model else "crashed", None, str(cause)[:2000])
+        ending: tuple[str, bool | None, str] = ("model_error" if about_model else "crashed", None, str(cause)[:2000])
     else:
         ending = witness.ending(str(conversation.state.execution_status.value))
     termination, claimed, text = ending
