@@ -209,9 +209,9 @@ def _drained(descriptor: int) -> None:
         os.sched_yield()
 
 
-def test_the_script_runs_with_its_exit_status(service: ModuleType, tmp_path: Path) -> None:
-    assert service.run(f"echo ran > {tmp_path}/proof\nexit 7\n".encode()) == 7
-    assert (tmp_path / "proof").read_text() == "ran\n"
+def test_the_script_runs_with_its_exit_status_and_learns_when_it_came(service: ModuleType, tmp_path: Path) -> None:
+    assert service.run(f"echo ran $RECEIVED_AT > {tmp_path}/proof\nexit 7\n".encode(), 12.5) == 7
+    assert (tmp_path / "proof").read_text() == "ran 12.5\n"
 
 
 # --- a real guest ----------------------------------------------------------------------------------------------------
