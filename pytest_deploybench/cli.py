@@ -130,9 +130,10 @@ def certify(tasks: tuple[str, ...], every: bool, jobs: int, earlier: tuple[Path,
     if not tasks and not every:
         raise UsageError("name the tasks to certify, or give --all")
     from pytest_deploybench import certification, taskfile
+    from pytest_deploybench import earlier as room
 
     chosen = _select(tasks_dir, tasks)
-    run = certification.merged([_load(path) for path in earlier]) if earlier else _run_witnesses(chosen, jobs)
+    run = certification.merged([room.load(path, "--from") for path in earlier] or [_run_witnesses(chosen, jobs)])
     complaints = []
     for task in chosen:
         digest = taskfile.digest(task.folder)
@@ -149,6 +150,7 @@ def certify(tasks: tuple[str, ...], every: bool, jobs: int, earlier: tuple[Path,
 def _run_witnesses(tasks: list[Task], jobs: int) -> RunRecord:
     """Run the witnesses of a certificate on these tasks."""
     from pytest_deploybench.certification import WITNESSES
+    from pytest_deploybench.reports.json import load_run
 
     with tempfile.TemporaryDirectory(prefix="deploybench-certify-") as scratch:
         report = Path(scratch) / "run.json"
@@ -160,18 +162,7 @@ def _run_witnesses(tasks: list[Task], jobs: int) -> RunRecord:
         )
         if not report.exists():
             raise UsageError("the run left no records, so nothing is certified; pytest's own message stands above")
-        return _load(report)
-
-
-def _load(path: Path) -> RunRecord:
-    """A run by its folder or its JSON report."""
-    from pytest_deploybench.reports.json import load_run
-
-    file = path / "run.json" if path.is_dir() else path
-    try:
-        return load_run(file.read_text(encoding="utf-8"), file)
-    except OSError as error:
-        raise UsageError(f"{path} is no run: {error}. Name the folder of a run, or its run.json") from error
+        return load_run(report.read_text(encoding="utf-8"), report)
 
 
 def _select(root: Path, names: tuple[str, ...]) -> list[Task]:

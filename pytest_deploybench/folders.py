@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import platformdirs
 
 _NAME = "pytest-deploybench"
+_LONGEST_FOR_SOCKETS = 60
+"""The address of a Unix socket holds 107 bytes."""
 
 
 def cache() -> Path:
@@ -32,3 +35,10 @@ def journal() -> Path:
 def kept_machines() -> Path:
     """The shelf of kept machines."""
     return state() / "kept"
+
+
+def for_sockets() -> Path:
+    """Where private folders with sockets are made: the usual place for temporary files, unless its name is too long."""
+    usual = Path(tempfile.gettempdir())
+    short = Path("/tmp")  # noqa: S108 (only private folders, made by mkdtemp, lie in it)
+    return short if len(str(usual)) > _LONGEST_FOR_SOCKETS else usual

@@ -1,5 +1,7 @@
 """The nouns of the benchmark as frozen values.
 
+One file although it is long: the nouns speak of each other, and whoever looks for a word finds it in one place.
+
 This file imports the standard library only, performs no I/O and knows no other module of the package.
 Times are seconds, sizes say their unit in their name, instants are ISO 8601 in UTC.
 """

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from pytest_deploybench import folders
 from pytest_deploybench.errors import (
     DeployBenchError,
     InfraError,
@@ -47,8 +48,6 @@ GONE = "the fleet of this run is closed: its session has ended, so no machine ca
 _LIMIT_BYTES = 256 * 1024
 _ERROR_LIMIT = 16 * 1024
 _BACKLOG = 256
-_LONGEST_TEMP_FOLDER = 60
-"""The address of a Unix socket holds 107 bytes."""
 
 _FOLDER_PREFIX = "deploybench-fleet-"
 _SOCKET = "fleet"
@@ -208,7 +207,7 @@ class Desk:
         self._changed = threading.Condition()
         self._lines: set[Line] = set()
         self._accepting = True
-        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=_temp_folder()))
+        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=folders.for_sockets()))
         self.endpoint = Endpoint(str(self._folder / _SOCKET), secrets.token_hex(32))
         # Without a key here: the listener would greet while it accepts, and one silent stranger would block everyone.
         self._listener = mp.Listener(self.endpoint.address, "AF_UNIX", backlog=_BACKLOG)
@@ -370,7 +369,7 @@ class FleetClient:
 
 def remove_dead_desks() -> None:
     """Remove the sockets of this user's controllers that were killed: nobody listens there any more."""
-    for folder in _temp_folder().glob(f"{_FOLDER_PREFIX}*"):
+    for folder in folders.for_sockets().glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError):  # just removed by its owner, or another user's
             status = folder.stat()
             if status.st_uid == os.getuid() and time.time() - status.st_mtime > _YOUNG_S and _is_deserted(folder):
@@ -383,12 +382,6 @@ def _is_deserted(folder: Path) -> bool:
     except (ConnectionRefusedError, FileNotFoundError):
         return True
     return False
-
-
-def _temp_folder() -> Path:
-    usual = Path(tempfile.gettempdir())
-    short = Path("/tmp")  # noqa: S108 (only private folders, made by mkdtemp, lie in it)
-    return short if len(str(usual)) > _LONGEST_TEMP_FOLDER else usual
 
 
 @cache

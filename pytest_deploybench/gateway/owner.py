@@ -27,6 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pytest_deploybench import folders
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.gateway.retrying import RetryPolicy
 from pytest_deploybench.gateway.wire import Endpoint
@@ -35,8 +36,6 @@ from pytest_deploybench.models import ModelSpec
 _START_S = 120.0
 _FAREWELL_S = 15.0
 _FOLDER_PREFIX = "deploybench-gateway-"
-_LONGEST_TEMP_FOLDER = 60
-"""The address of a Unix socket holds 107 bytes."""
 _INHERITED = frozenset(
     {"HOME", "LANG", "LC_ALL", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR"}
     | {"SSL_CERT_FILE", "SSL_CERT_DIR"}
@@ -115,7 +114,7 @@ class Gateway:
                 self._log.unlink()
 
     def _start(self) -> Endpoint:
-        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=_temp_folder()))
+        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=folders.for_sockets()))
         endpoint = Endpoint(str(self._folder / "gateway"), secrets.token_hex(32))
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
@@ -154,9 +153,3 @@ class Gateway:
             words = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             last = words[-1][:500] if words else f"nothing within {_START_S:g} s"
             raise InfraError(f"the gateway to the models did not start. It said: {last}. All of it is in {self._log}")
-
-
-def _temp_folder() -> Path:
-    usual = Path(tempfile.gettempdir())
-    short = Path("/tmp")  # noqa: S108 (only private folders, made by mkdtemp, lie in it)
-    return short if len(str(usual)) > _LONGEST_TEMP_FOLDER else usual

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_deploybench import earlier
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.fleet.shelf import Shelf
 from pytest_deploybench.model import TrialKey, TrialRecord
 from pytest_deploybench.plugin.lineup import Lineup, assemble
-from pytest_deploybench.reports.json import load_run
 
 if TYPE_CHECKING:  # SSH and all that comes with it are loaded by who runs trials, not by who only collects them
     from pytest_deploybench.trial import Earlier
 
-RUN_FILE = "run.json"
+OPTION = "--deploybench-reverify"
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,7 @@ def load(path: Path) -> EarlierRun:
     Raises:
         UsageError: there is none, it cannot be read, or it had no trial.
     """
-    file = path / RUN_FILE if path.is_dir() else path
-    try:
-        run = load_run(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"--deploybench-reverify={path}: {error}. Name a run's folder, or the file that --deploybench-json named"
-        ) from error
+    run = earlier.load(path, OPTION)
     if not run.trials:
-        raise UsageError(f"--deploybench-reverify={path}: that run had no trial")
+        raise UsageError(f"{OPTION}={path}: that run had no trial. Name one that had")
     return EarlierRun(run.run_id, {trial.key: trial for trial in run.trials})

@@ -29,12 +29,10 @@ from pytest_deploybench.model import (
 from pytest_deploybench.models import Dialect, ModelSpec, Price, Rates
 from pytest_deploybench.ports import ModelAgent
 from pytest_deploybench.transport import SshMachine
-from tests.support.model_server import ModelServer, running_model_server
+from tests.support.model_server import KEY, ModelServer
 from tests.support.sessions import eventually
 from tests.support.sshd import Sshd
 
-KEY = "Canary0Key1Of2The3Provider4Zq7"
-"""Looks like no provider's key, so that only its being known as one removes it."""
 CANARY = "Canary5Of6The7Host8Environment9"
 POLICY = RetryPolicy(patience_s=1.0, first_pause_s=0.01, longest_pause_s=0.05, cut_streams=3)
 PRICE = Price("2026-11-30", Rates(input=2.0, output=10.0))
@@ -68,19 +66,6 @@ def task(tmp_path: Path) -> Task:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "evidence"
-
-
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[ModelServer]:
-    with running_model_server(key=KEY) as server:
-        yield server
-
-
-@pytest.fixture
-def server(model_server: ModelServer) -> ModelServer:
-    """The scripted model, with nothing said so far."""
-    model_server.forget()
-    return model_server
 
 
 @pytest.fixture(scope="module")

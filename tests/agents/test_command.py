@@ -12,8 +12,8 @@ from pytest_deploybench.agents.command import CommandAgent, checked
 from pytest_deploybench.errors import ModelApiError, UsageError
 from pytest_deploybench.gateway import Budget
 from pytest_deploybench.model import AgentRun, Termination
-from tests.agents.conftest import CANARY, KEY, Studio, killed_when, running
-from tests.support.model_server import Status, say
+from tests.agents.conftest import CANARY, Studio, killed_when, running
+from tests.support.model_server import KEY, Status, say
 
 ASK = """\
 ask() {

@@ -11,8 +11,8 @@ from pytest_deploybench.agents.openhands import SCAFFOLD, OpenHandsAgent
 from pytest_deploybench.errors import ModelApiError
 from pytest_deploybench.gateway import Budget
 from pytest_deploybench.model import Termination
-from tests.agents.conftest import CANARY, KEY, MODELS, Studio, installed, killed_when, running
-from tests.support.model_server import RateLimited, Status, call, finish, say
+from tests.agents.conftest import CANARY, MODELS, Studio, installed, killed_when, running
+from tests.support.model_server import KEY, RateLimited, Status, call, finish, say
 
 pytestmark = [pytest.mark.scaffold, installed(SCAFFOLD.variable)]
 

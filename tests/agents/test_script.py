@@ -12,12 +12,6 @@ from pytest_deploybench.agents.script import AgentLog
 from pytest_deploybench.agents.shallow import ShallowAgent
 from pytest_deploybench.errors import MachineLostError, TaskFileError
 from pytest_deploybench.model import (
-    Difficulty,
-    Domain,
-    MachineSize,
-    Paper,
-    Registry,
-    Source,
     Task,
     Termination,
 )
@@ -25,29 +19,6 @@ from pytest_deploybench.transport import SshMachine
 from tests.support.sshd import Sshd, alive
 
 KEY = "sk-ant-REDACTED-TEST-0123456789abcdefghij"
-
-
-@pytest.fixture
-def task(tmp_path: Path) -> Task:
-    (tmp_path / "task").mkdir()
-    return Task(
-        id="demo",
-        folder=tmp_path / "task",
-        title="Demo",
-        paper=Paper("Title", "Venue", 2020, "doi"),
-        source=Source(Registry.PYPI, "demo", "1.0", "demo-1.0.tar.gz", "0" * 64),
-        domain=Domain.SYSTEMS,
-        languages=("C",),
-        difficulty=Difficulty.EASY,
-        machine=MachineSize(1, 1, 1),
-        agent_budget_s=60,
-        experiment_budget_s=60,
-    )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "evidence"
 
 
 def test_each_agent_runs_its_own_script(machine: SshMachine, task: Task, folder: Path, sshd: Sshd) -> None:

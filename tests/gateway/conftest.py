@@ -14,10 +14,8 @@ import requests
 
 from pytest_deploybench.gateway import Account, Budget, Gateway, GatewayClient, RetryPolicy, Usage
 from pytest_deploybench.models import Dialect, ModelSpec, Price, Rates
-from tests.support.model_server import ModelServer, running_model_server
+from tests.support.model_server import KEY, ModelServer
 
-KEY = "Canary0Key1Of2The3Provider4Zq7"
-"""Looks like no provider's key, so that only its being known as one removes it."""
 MODEL, UNPRICED = "nice-model", "unpriced-model"
 PRICE = Price("2026-11-30", Rates(input=2.0, output=10.0, cached_input=0.5, cache_write=3.0))
 POLICY = RetryPolicy(patience_s=1.0, first_pause_s=0.01, longest_pause_s=0.05, cut_streams=3)
@@ -80,19 +78,6 @@ def specs(url: str) -> list[ModelSpec]:
         ModelSpec(MODEL, "openai", "upstream-model", dialects, url, "CANARY_KEY", PRICE),
         ModelSpec(UNPRICED, "ollama", "other-model", (Dialect.CHAT,), url, "CANARY_KEY"),
     ]
-
-
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[ModelServer]:
-    with running_model_server(key=KEY) as server:
-        yield server
-
-
-@pytest.fixture
-def server(model_server: ModelServer) -> ModelServer:
-    """The scripted model, with nothing said so far."""
-    model_server.forget()
-    return model_server
 
 
 @pytest.fixture(scope="module")

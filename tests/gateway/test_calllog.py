@@ -14,8 +14,8 @@ import pytest
 from pytest_deploybench.gateway import calllog
 from pytest_deploybench.gateway.calllog import CallLog
 from pytest_deploybench.models import Dialect
-from tests.gateway.conftest import KEY, Trial
-from tests.support.model_server import ModelServer, call, say
+from tests.gateway.conftest import Trial
+from tests.support.model_server import KEY, ModelServer, call, say
 
 Work = Callable[[CallLog], Coroutine[Any, Any, None]]
 

@@ -16,8 +16,8 @@ import requests
 
 from pytest_deploybench.gateway import Budget, Gateway, GatewayClient, Usage
 from pytest_deploybench.models import Dialect
-from tests.gateway.conftest import KEY, MODEL, PATIENCE_S, POLICY, OpenAccount, Trial, specs
-from tests.support.model_server import CutOff, FaultEvent, Held, Malformed, ModelServer, RateLimited, Status, say
+from tests.gateway.conftest import MODEL, PATIENCE_S, POLICY, OpenAccount, Trial, specs
+from tests.support.model_server import KEY, CutOff, FaultEvent, Held, Malformed, ModelServer, RateLimited, Status, say
 
 STREAMING = pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 

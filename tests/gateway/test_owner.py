@@ -18,9 +18,9 @@ import pytest
 
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.gateway import Budget, Gateway, GatewayClient, RetryPolicy
-from tests.gateway.conftest import KEY, MODEL, PATIENCE_S, OpenAccount, Trial, specs
+from tests.gateway.conftest import MODEL, PATIENCE_S, OpenAccount, Trial, specs
 from tests.gateway.test_exchange import until
-from tests.support.model_server import CutOff, ModelServer, RateLimited, Status, call, say
+from tests.support.model_server import KEY, CutOff, ModelServer, RateLimited, Status, call, say
 
 ROOT = Path(__file__).parents[2]
 

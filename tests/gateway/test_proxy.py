@@ -14,9 +14,9 @@ import requests
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.gateway import Budget, Gateway, GatewayClient, Limit, Usage
 from pytest_deploybench.models import Dialect
-from tests.gateway.conftest import KEY, MODEL, PATIENCE_S, UNPRICED, OpenAccount, Trial, cost, request, specs
+from tests.gateway.conftest import MODEL, PATIENCE_S, UNPRICED, OpenAccount, Trial, cost, request, specs
 from tests.support.model_answers import VOICES, Answer
-from tests.support.model_server import Held, ModelServer, call, running_model_server, say
+from tests.support.model_server import KEY, Held, ModelServer, call, running_model_server, say
 
 
 @pytest.mark.parametrize("dialect", Dialect)

@@ -27,6 +27,8 @@ from pytest_deploybench.gateway import Usage
 from pytest_deploybench.models import Dialect
 from tests.support.model_answers import VOICES, Answer, chat_usage_event
 
+KEY = "Canary0Key1Of2The3Provider4Zq7"
+"""The key that the tests give to the gateway. It looks like no provider's: only being known as one removes it."""
 PATIENCE_S = 120.0
 
 

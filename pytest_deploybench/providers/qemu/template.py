@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -143,25 +143,19 @@ def _awaken_once(
     purpose: str,
 ) -> Guest:
     warm = not template.cold_because
-    folder.mkdir(mode=0o700, parents=True)
-    woken: Guest | None = None
-    try:
+    with _new_folder(folder) as undo:
         disk = folder / guest.DISK
         backing = (template.disk, "qcow2") if warm else (hardware.image.disk, hardware.image.disk_format)
         overlay(disk, *backing, hardware.size.disk_gb)
         memory = Memory(template.memory, private=True) if warm else None
         woken = guest.start(folder, hardware, disk, memory, incoming=warm, lifetime_s=lifetime_s, purpose=purpose)
+        undo.callback(woken.end)
         if warm:
             woken.load_state(template.devices, _STATE_WITHIN_S)
         else:
             woken.await_console(guest.READY_LINE, _BOOT_WITHIN_S)
         woken.become(script(), _IDENTITY_WITHIN_S)
-    except BaseException:
-        if woken is not None:
-            woken.end()
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return woken
+        return woken
 
 
 def wake(disk: Path, hardware: Hardware, folder: Path, *, lifetime_s: float, purpose: str) -> Guest:
@@ -180,20 +174,24 @@ def wake(disk: Path, hardware: Hardware, folder: Path, *, lifetime_s: float, pur
 
 
 def _wake_once(disk: Path, hardware: Hardware, folder: Path, *, lifetime_s: float, purpose: str) -> Guest:
-    folder.mkdir(mode=0o700, parents=True)
-    woken: Guest | None = None
-    try:
+    with _new_folder(folder) as undo:
         own = folder / guest.DISK
         overlay(own, disk, "qcow2", hardware.size.disk_gb)
         woken = guest.start(folder, hardware, own, None, incoming=False, lifetime_s=lifetime_s, purpose=purpose)
+        undo.callback(woken.end)
         with contextlib.suppress(guest.SilentError):
             woken.await_ssh(_WAKE_WITHIN_S)
-    except BaseException:
-        if woken is not None:
-            woken.end()
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return woken
+        return woken
+
+
+@contextlib.contextmanager
+def _new_folder(folder: Path) -> Iterator[contextlib.ExitStack]:
+    """A guest's folder. What breaks the block, an interrupt too, undoes the folder and what the block adds."""
+    folder.mkdir(mode=0o700, parents=True)
+    with contextlib.ExitStack() as undo:
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield undo
+        undo.pop_all()
 
 
 def _on_a_free_port(folder: Path, make: Callable[[], Guest]) -> Guest:

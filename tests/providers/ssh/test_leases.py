@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +15,7 @@ import pytest
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.process import Process
 from pytest_deploybench.providers.ssh.leases import BusyError, Leases, Record, Standing, UnreadableError
+from tests.providers.ssh.other_process import OtherProcess
 
 ADDRESS = "gpu1.lab.example:22"
 PATIENCE_S = 30.0
@@ -61,29 +60,11 @@ except BusyError:
 """
 
 
-class Holder:
+class Holder(OtherProcess):
     """A process that takes a host's lock when told to, and gives it back when told again."""
 
     def __init__(self, folder: Path, child: tuple[str, ...] = ()) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", HOLDER, str(folder), ADDRESS, *child],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def hear(self) -> str:
-        assert self.process.stdout
-        return self.process.stdout.readline().strip()
-
-    def tell(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        super().__init__(HOLDER, str(folder), ADDRESS, *child)
 
 
 @contextmanager

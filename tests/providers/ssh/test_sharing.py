@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +17,7 @@ from pytest_deploybench.model import MachineState, ProviderOptions
 from pytest_deploybench.providers.ssh.leases import BusyError
 from pytest_deploybench.providers.ssh.provider import SshProvider
 from tests.providers.contract import becomes_true
+from tests.providers.ssh.other_process import OtherProcess
 from tests.providers.ssh.own_hosts import SIZE, OwnHosts, failure, request
 
 PATIENCE_S = 60.0
@@ -41,30 +41,11 @@ print("gave", flush=True)
 """
 
 
-class Session:
+class Session(OtherProcess):
     """Another process that leases a machine when told to, and gives it back when told again."""
 
     def __init__(self, hosts: OwnHosts, machine_id: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", OWNER, str(hosts.file), str(hosts.state), machine_id],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[3],
-        )
-
-    def hear(self) -> str:
-        assert self.process.stdout
-        return self.process.stdout.readline().strip()
-
-    def tell(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
+        super().__init__(OWNER, str(hosts.file), str(hosts.state), machine_id)
 
 
 @contextmanager
