@@ -24,6 +24,9 @@ FILL = (
     """sudo fallocate -l "$(df --output=avail -B1 / | tail -n 1)" /big; sudo dd if=/dev/zero of=/rest bs=1M count=64"""
 )
 
+BOMB = "bomb() { bomb | bomb & }; while :; do bomb; sleep 1; done"
+"""Before it deploys: a bomb may burn out, and what stood before it would then rightly pass."""
+
 
 @dataclass(frozen=True)
 class Hostile:
@@ -39,7 +42,7 @@ AGENTS = {
     "kills_sshd": Hostile(after="sudo systemctl mask --now ssh.service; sudo pkill -9 sshd; sleep 600"),
     "fills_the_disk": Hostile(before=FILL),
     "removes_programs": Hostile(after="sudo rm -rf /usr/bin /usr/sbin"),
-    "forks_without_end": Hostile(after="bomb() { bomb | bomb & }; bomb; wait", agent_s=10),
+    "forks_without_end": Hostile(before=BOMB, agent_s=10),
     "floods_the_log": Hostile(after="yes", agent_s=10, verdict="PASSED"),
     "speaks_to_the_terminal": Hostile(after=ESCAPES, verdict="PASSED"),
     "restarts": Hostile(after="sudo systemctl reboot; sleep 600", verdict="PASSED"),
