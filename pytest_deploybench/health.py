@@ -4,7 +4,7 @@ Whether the machine is alive is not decided here but by its provider, from outsi
 why a deployment went wrong. Promises a reviewer can check:
 - the machine is asked over a connection of its own, by one cheap command, and nothing is installed on it;
 - an answer is numbers or nothing: the machine is its agent's, and what it says goes no further than that;
-- `health.jsonl` grows by one short line a beat.
+- `health.jsonl` grows by one short line a beat; a host whose disk is full costs lines, never the trial.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import re
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -96,15 +97,18 @@ class Watch:
 
     def _listen(self) -> None:
         start = time.monotonic()
-        with (self._folder / LOG_NAME).open("w", encoding="utf-8") as log:
-            last = False
-            while not last:
-                last = self._over.wait(self._every_s)  # the state in which an agent leaves its machine counts, too
-                beat = self._ask()
-                self.vitals = fold(self.vitals, beat)
-                said = asdict(beat) if beat else {"missed": True}
-                log.write(json.dumps({"at_s": round(time.monotonic() - start, 1), **said}) + "\n")
-                log.flush()
+        (self._folder / LOG_NAME).unlink(missing_ok=True)
+        last = False
+        while not last:
+            last = self._over.wait(self._every_s)  # the state in which an agent leaves its machine counts, too
+            beat = self._ask()
+            self.vitals = fold(self.vitals, beat)
+            self._note({"at_s": round(time.monotonic() - start, 1), **(asdict(beat) if beat else {"missed": True})})
+
+    def _note(self, beat: dict[str, object]) -> None:
+        line = json.dumps(beat) + "\n"
+        with suppress(OSError), (self._folder / LOG_NAME).open("a", encoding="utf-8") as log:
+            log.write(line)  # on a host whose disk is full the log has gaps; the vital signs have none
 
     def _ask(self) -> Beat | None:
         try:

@@ -68,3 +68,10 @@ def test_the_state_at_the_end_counts_too(tmp_path: Path) -> None:
     with health.Watch(ScriptedMachine({"meminfo": full}), tmp_path, every_s=3600.0) as watch:
         pass
     assert watch.vitals == Vitals(beats=1, least_disk_mb=0)
+
+
+def test_a_log_that_cannot_be_written_costs_no_vital_sign(tmp_path: Path) -> None:
+    full = Completed(0, b"disk 0 4096\n", b"", 0.1)
+    with health.Watch(ScriptedMachine({"meminfo": full}), tmp_path / "no-such-folder", every_s=3600.0) as watch:
+        pass
+    assert watch.vitals == Vitals(beats=1, least_disk_mb=0)
