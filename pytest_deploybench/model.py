@@ -513,6 +513,8 @@ class TrialRecord:
     """Name of the kept machine, for `deploybench vms ssh NAME` and `--deploybench-reverify`; None where it is gone."""
     verified_again: str | None = None
     """The earlier run whose deployment this trial verified again, without any agent; None in an ordinary trial."""
+    resumed_from: str | None = None
+    """The earlier run that reached this verdict, which `--deploybench-resume` took over; None in an ordinary trial."""
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -534,4 +536,6 @@ class RunRecord:
     trials: tuple[TrialRecord, ...]
     swept: tuple[str, ...] = ()
     """Machines that an earlier session left behind and this one destroyed."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """What the verdicts depend on, by option: a run that resumes this one must have the same."""
     schema_version: int = SCHEMA_VERSION

@@ -70,6 +70,7 @@ def with_everything() -> TrialRecord:
         vitals=Vitals(beats=9, missed=1, oom_kills=2, least_memory_mb=100, least_disk_mb=200),
         kept="db-1a2b3c4d",
         verified_again="20260101T000000.000Z",
+        resumed_from="20260101T000000.000Z",
     )
 
 
