@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from pytest_deploybench import handover, health, layer1, sources
+from pytest_deploybench import handover, health, layer1, sources, trajectory
 from pytest_deploybench.errors import DeployBenchError, InfraError, MachineLostError
 from pytest_deploybench.fleet.shelf import Shelf
 from pytest_deploybench.hiring import WAITING_ALLOWANCE_S, Hiring
@@ -305,7 +305,7 @@ class _Attempt:
         with self.diary.phase("seed"):
             self.machine.wait_ready(READY_TIMEOUT_S)
             started_at = handover.prepare(self.machine, self.plan.task, archives, budget_s)
-        listener = self.plan.connect(self.lease)
+        listener, agent_run = self.plan.connect(self.lease), None
         try:
             with (
                 self.diary.phase("agent"),
@@ -314,6 +314,7 @@ class _Attempt:
                 agent_run = self._let_work(agent, budget_s)
         finally:
             listener.close()
+            trajectory.write(self.plan.folder, self.plan.key, agent_run, self.progress)
         self.diary.vitals = watch.vitals
         return replace(agent_run, started_at=started_at)
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,9 +117,9 @@ class Scaffold:
         """A Python on this host that will do."""
         if f"{sys.version_info.major}.{sys.version_info.minor}" in self.pythons:
             return sys.executable
-        # Some of what `which` finds only tells that the version is not installed, so each is tried.
-        found = (shutil.which(f"python{version}") for version in self.pythons)
-        return next((path for path in found if path and _succeeds([path, "-c", "import venv, ensurepip"])), None)
+        # Some of what is found only tells that the version is not installed, so each is tried.
+        candidates = (path for version in self.pythons for path in _pythons(version))
+        return next((path for path in candidates if _succeeds([path, "-c", "import venv, ensurepip"])), None)
 
     def _make(self) -> None:
         base, uv = self._base(), shutil.which("uv")
@@ -153,6 +154,16 @@ class Scaffold:
             f"{self.name} needs Python {' or '.join(self.pythons)}, which this host lacks. Install one, or uv, which "
             f"fetches it; or set {self.variable} to a Python that has {' '.join(self.requirements)}"
         )
+
+
+def _pythons(version: str) -> Iterator[str]:
+    """Where interpreters of this version may be: in PATH, with pyenv, uv, and others that install them. None is run."""
+    from findpython import ALL_PROVIDERS
+
+    for kind in ALL_PROVIDERS.values():
+        for python in place.find_pythons() if (place := kind.create()) else ():
+            if python.executable.name == f"python{version}":
+                yield str(python.executable)
 
 
 def _succeeds(command: list[str]) -> bool:

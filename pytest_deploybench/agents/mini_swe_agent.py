@@ -11,7 +11,7 @@ from pytest_deploybench.model import Brief
 
 SCAFFOLD = Scaffold(
     name="mini-swe-agent",
-    requirements=("mini-swe-agent==2.4.6", "litellm>=1.93,<1.106,!=1.107.0"),
+    requirements=("mini-swe-agent==2.4.6", "litellm==1.105.7"),
     pythons=("3.12", "3.13", "3.11"),
     module="minisweagent",
     size="750 MB",

@@ -14,7 +14,7 @@ SCAFFOLD = Scaffold(
     requirements=(
         "openhands-sdk==1.58.2",
         "openhands-tools==1.58.2",
-        "litellm>=1.93,<1.106,!=1.107.0",
+        "litellm==1.105.7",
     ),
     pythons=("3.12", "3.13"),
     module="openhands.tools",

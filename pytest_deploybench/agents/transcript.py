@@ -3,8 +3,9 @@
 Promises a reviewer can check: both are bounded, and redacted before they touch the disk, the trial's token included;
 a line that is no event goes into the log as it is; a scaffold's last word is believed only if it is well formed.
 
-An event is `{"t": seconds, "kind": ..., "text": ...}`; kinds are `message`, `command`, `output`, `error` and `end`. The
-end says `termination`, one of `model.Termination`, and `claimed_success`.
+An event is `{"t": seconds, "kind": ..., "text": ...}`; kinds are `start`, `message`, `command`, `output`, `error` and
+`end`. The start's text is the program with its version; the end says `termination`, one of `model.Termination`, and
+`claimed_success`.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from pytest_deploybench.gateway.wire import CALLS_NAME
 from pytest_deploybench.redact import redact
 
-FILENAME = "llm.jsonl"
 BODY_LIMIT = 1_000_000
 """Characters of one body."""
 FILE_LIMIT_BYTES = 200_000_000
@@ -37,7 +37,7 @@ class CallLog:
 
     def __init__(self, folder: Path, secrets: Collection[str], thread: ThreadPoolExecutor) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / FILENAME
+        self._path = folder / CALLS_NAME
         self._secrets = tuple(secrets)
         self._thread = thread
         self._queued: list[_Entry] = []

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 LINE_LIMIT = 64 * 1024
+CALLS_NAME = "llm.jsonl"
+"""Log of the calls of one trial, in its folder."""
 
 _CARRIED = {kind.__name__: kind for kind in (UsageError, InfraError)}
 

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from typing import Any
 
 COMMAND_LIMIT_S = 1800
@@ -69,6 +70,7 @@ class MachineLostError(Exception):
 def main() -> None:
     os.dup2(2, 1)  # whatever a library prints is no event
     work = json.load(sys.stdin)
+    emit("start", f"mini-swe-agent {version('mini-swe-agent')}")
     from minisweagent.exceptions import FormatError
 
     agent = _agent(work)

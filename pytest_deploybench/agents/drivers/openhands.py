@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def emit(kind: str, text: str, **more: Any) -> None:
 def main() -> None:
     os.dup2(2, 1)  # whatever a library prints is no event
     work = json.load(sys.stdin)
+    emit("start", f"openhands-sdk {version('openhands-sdk')}")
     witness = Witness()
     conversation = _conversation(work, witness)
     conversation.send_message(work["prompt"])
