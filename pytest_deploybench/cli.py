@@ -12,7 +12,10 @@ import click
 
 from pytest_deploybench import folders
 from pytest_deploybench.commands.agents import agents
+from pytest_deploybench.commands.compare import compare
 from pytest_deploybench.commands.logcheck import logcheck
+from pytest_deploybench.commands.report import report
+from pytest_deploybench.commands.show import show
 from pytest_deploybench.commands.vms import vms
 from pytest_deploybench.errors import DeployBenchError, UsageError
 
@@ -49,7 +52,10 @@ def main() -> None:
 
 
 main.add_command(agents)
+main.add_command(compare)
 main.add_command(logcheck)
+main.add_command(report)
+main.add_command(show)
 main.add_command(vms)
 
 

@@ -98,15 +98,13 @@ class Summary:
 def summarise(run: RunRecord) -> Summary:
     """The summary of a run."""
     names = _names(run.trials)
-    by_contestant: dict[str, list[TrialRecord]] = {}
-    for trial in run.trials:
-        by_contestant.setdefault(names(trial), []).append(trial)
+    contestants = by_contestant(run.trials)
     return Summary(
         standings=tuple(
-            Standing(name, _tally(trials), sum(map(_held, trials))) for name, trials in by_contestant.items()
+            Standing(name, tally_of(trials), sum(map(_held, trials))) for name, trials in contestants.items()
         ),
         breakdowns=tuple(
-            Breakdown(axis, _groups(by_contestant, groups_of))
+            Breakdown(axis, _groups(contestants, groups_of))
             for axis, groups_of in _AXES.items()
             if _adds_something(run.trials, groups_of)
         ),
@@ -120,6 +118,29 @@ def summarise(run: RunRecord) -> Summary:
         experiment_s=sum(trial.durations.get("experiment", 0.0) for trial in run.trials),
         machines=tuple(dict.fromkeys(_machine(trial) for trial in run.trials if trial.machine)),
     )
+
+
+def by_contestant(trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
+    """The trials of each contestant, under the name by which reports call it."""
+    whole = list(trials)
+    names = _names(whole)
+    found: dict[str, list[TrialRecord]] = {}
+    for trial in whole:
+        found.setdefault(names(trial), []).append(trial)
+    return found
+
+
+def by_task(trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
+    """The trials of each task."""
+    found: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        found.setdefault(trial.task, []).append(trial)
+    return found
+
+
+def tally_of(trials: Iterable[TrialRecord]) -> Tally:
+    """The verdicts of trials."""
+    return tally(trial.verdict for trial in trials)
 
 
 def _names(trials: Iterable[TrialRecord]) -> Callable[[TrialRecord], str]:
@@ -136,15 +157,15 @@ def _names(trials: Iterable[TrialRecord]) -> Callable[[TrialRecord], str]:
 
 
 def _groups(
-    by_contestant: Mapping[str, list[TrialRecord]], groups_of: Callable[[TrialRecord], list[str]]
+    contestants: Mapping[str, list[TrialRecord]], groups_of: Callable[[TrialRecord], list[str]]
 ) -> tuple[Group, ...]:
     found: dict[str, dict[str, list[TrialRecord]]] = {}
-    for contestant, trials in by_contestant.items():
+    for contestant, trials in contestants.items():
         for trial in trials:
             for group in groups_of(trial):
                 found.setdefault(group, {}).setdefault(contestant, []).append(trial)
     return tuple(
-        Group(name, {contestant: _tally(trials) for contestant, trials in parts.items()})
+        Group(name, {contestant: tally_of(trials) for contestant, trials in parts.items()})
         for name, parts in sorted(found.items(), key=lambda item: _place(item[0]))
     )
 
@@ -162,8 +183,8 @@ def _adds_something(trials: Iterable[TrialRecord], groups_of: Callable[[TrialRec
     for trial in whole:
         for group in groups_of(trial):
             parts.setdefault(group, []).append(trial)
-    tallies = list(map(_tally, parts.values()))
-    return any(part.valid >= 2 and part.rate != _tally(whole).rate for part in tallies)
+    tallies = list(map(tally_of, parts.values()))
+    return any(part.valid >= 2 and part.rate != tally_of(whole).rate for part in tallies)
 
 
 def _case(trial: TrialRecord, names: Callable[[TrialRecord], str], remedy: str = "") -> Case:
@@ -198,10 +219,6 @@ def _machine(trial: TrialRecord) -> str:
         return "no machine"
     speed = f", {facts.speed_factor:.1f} times slower than native" if facts.speed_factor > 1 else ""
     return f"{facts.provider} with {facts.acceleration}{speed}"
-
-
-def _tally(trials: Iterable[TrialRecord]) -> Tally:
-    return tally(trial.verdict for trial in trials)
 
 
 def _held(trial: TrialRecord) -> float:
