@@ -240,7 +240,7 @@ def plain(content: object) -> str:
         return content
     if isinstance(content, list):
         return "\n".join(filter(None, map(plain, content)))
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or not content:
         return ""
     if isinstance(content.get("text"), str):
         return str(content["text"])
