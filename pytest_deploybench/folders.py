@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -10,6 +15,8 @@ import platformdirs
 _NAME = "pytest-deploybench"
 _LONGEST_FOR_SOCKETS = 60
 """The address of a Unix socket holds 107 bytes."""
+_YOUNG_S = 60.0
+"""A folder this young may not have its socket yet."""
 
 
 def cache() -> Path:
@@ -42,3 +49,30 @@ def for_sockets() -> Path:
     usual = Path(tempfile.gettempdir())
     short = Path("/tmp")  # noqa: S108 (only private folders, made by mkdtemp, lie in it)
     return short if len(str(usual)) > _LONGEST_FOR_SOCKETS else usual
+
+
+def remove_deserted(prefix: str, name: str) -> None:
+    """Remove private folders of this user at whose socket nobody listens any more: their owner was killed.
+
+    Args:
+        prefix: how the folders' names in `for_sockets()` begin.
+        name: of the socket in each.
+    """
+    for folder in for_sockets().glob(f"{prefix}*"):
+        with suppress(OSError):  # just removed by its owner, or another user's
+            status = folder.stat()
+            if (
+                status.st_uid == os.getuid()
+                and time.time() - status.st_mtime > _YOUNG_S
+                and _is_deserted(folder / name)
+            ):
+                shutil.rmtree(folder)
+
+
+def _is_deserted(address: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as line:
+        try:
+            line.connect(str(address))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return True
+    return False

@@ -10,7 +10,6 @@ Promises:
 from __future__ import annotations
 
 import multiprocessing.connection as mp
-import os
 import secrets
 import shutil
 import socket
@@ -53,9 +52,6 @@ _FOLDER_PREFIX = "deploybench-fleet-"
 _SOCKET = "fleet"
 _FAREWELL_S = 5.0
 """How long the desk waits for its lines to end after it hung up on all; then they end with the process."""
-
-_YOUNG_S = 60.0
-"""A socket this young may not listen yet."""
 
 _CARRIED = {
     kind.__name__: kind
@@ -368,20 +364,8 @@ class FleetClient:
 
 
 def remove_dead_desks() -> None:
-    """Remove the sockets of this user's controllers that were killed: nobody listens there any more."""
-    for folder in folders.for_sockets().glob(f"{_FOLDER_PREFIX}*"):
-        with suppress(OSError):  # just removed by its owner, or another user's
-            status = folder.stat()
-            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _YOUNG_S and _is_deserted(folder):
-                shutil.rmtree(folder)
-
-
-def _is_deserted(folder: Path) -> bool:
-    try:
-        mp.Client(str(folder / _SOCKET), "AF_UNIX").close()
-    except (ConnectionRefusedError, FileNotFoundError):
-        return True
-    return False
+    """Remove the sockets of this user's controllers that were killed."""
+    folders.remove_deserted(_FOLDER_PREFIX, _SOCKET)
 
 
 @cache

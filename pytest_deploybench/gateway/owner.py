@@ -36,6 +36,7 @@ from pytest_deploybench.models import ModelSpec
 _START_S = 120.0
 _FAREWELL_S = 15.0
 _FOLDER_PREFIX = "deploybench-gateway-"
+_SOCKET = "gateway"
 _INHERITED = frozenset(
     {"HOME", "LANG", "LC_ALL", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR"}
     | {"SSL_CERT_FILE", "SSL_CERT_DIR"}
@@ -114,8 +115,9 @@ class Gateway:
                 self._log.unlink()
 
     def _start(self) -> Endpoint:
+        folders.remove_deserted(_FOLDER_PREFIX, _SOCKET)  # what a gateway left that was killed with its session
         self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=folders.for_sockets()))
-        endpoint = Endpoint(str(self._folder / "gateway"), secrets.token_hex(32))
+        endpoint = Endpoint(str(self._folder / _SOCKET), secrets.token_hex(32))
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

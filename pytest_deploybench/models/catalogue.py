@@ -175,7 +175,7 @@ def keys(specs: Iterable[ModelSpec], environment: Mapping[str, str]) -> dict[str
         UsageError: some are missing or cannot be keys; one message for all of them.
     """
     found: dict[str, str] = {}
-    wrong: dict[str, list[str]] = {}
+    wrong: dict[tuple[str, str], list[str]] = {}
     for spec in specs:
         if spec.key_env is None:
             continue
@@ -184,10 +184,11 @@ def keys(specs: Iterable[ModelSpec], environment: Mapping[str, str]) -> dict[str
             found[spec.key_env] = key
         else:
             problem = "is no key" if key else "is not set"
-            wrong.setdefault(f"{spec.key_env} {problem}", []).append(spec.alias)
+            wrong.setdefault((spec.key_env, problem), []).append(spec.alias)
     if wrong:
-        each = "; ".join(f"{what} (for {', '.join(names)})" for what, names in wrong.items())
-        raise UsageError(f"no model can be asked without a key: {each}. Set it in the environment: export NAME=KEY")
+        each = "; ".join(f"{name} {problem} (for {', '.join(models)})" for (name, problem), models in wrong.items())
+        exports = " ".join(f"{name}=..." for name, _ in wrong)
+        raise UsageError(f"no model can be asked without a key: {each}. Set it in the environment: export {exports}")
     return found
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
@@ -183,3 +184,16 @@ def test_plugin_and_borrowers_do_not_load_the_http_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_a_gateway_left_that_was_killed_with_its_session_goes_at_the_next_start(
+    own: Gateway, server: ModelServer, tmp_path: Path
+) -> None:
+    place = Path(own.open().address).parent.parent
+    left = Path(tempfile.mkdtemp(prefix="deploybench-gateway-", dir=place))
+    for folder in (left, Path(own.open().address).parent):
+        os.utime(folder, (0, 0))
+    with Gateway(specs(server.url), {"CANARY_KEY": KEY}, log=tmp_path / "other.log") as other:
+        other.open()
+        assert not left.exists()
+        assert Path(own.open().address).exists()

@@ -172,6 +172,7 @@ def test_missing_keys_are_one_error_that_names_them_all(known: Catalogue) -> Non
     said = str(caught.value)
     assert "OPENAI_API_KEY is not set (for gpt-5.3-codex, gpt-5.4-mini)" in said
     assert "XAI_API_KEY is no key (for grok-4.20)" in said
+    assert said.endswith("export OPENAI_API_KEY=... XAI_API_KEY=...")
     assert "GEMINI" not in said
     assert "canar" not in said
 
