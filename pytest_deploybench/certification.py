@@ -8,15 +8,73 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-from pytest_deploybench.model import RunRecord, TrialRecord, Verdict
+from pytest_deploybench import taskfile
+from pytest_deploybench.model import Outcome, RunRecord, Termination, TrialRecord, Verdict
 
-FILENAME = "certification.json"
+FILENAME = taskfile.CERTIFICATE
 WITNESSES = {"reference": Verdict.PASSED, "noop": Verdict.FAILED, "shallow": Verdict.FAILED}
 """The agents that testify, and what each must end in."""
+NO_MACHINES = {"rootfs"}
+"""Providers for authors, on which nobody's testimony counts: what they lend is part of the host."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one witness said."""
+
+    verdict: Verdict
+    reason: str
+    termination: Termination | None
+    durations: dict[str, float]
+    """Seconds by phase, on the certified machine."""
+    failed_checks: tuple[str, ...]
+    run_seed: int | None = None
+    """What `--deploybench-seed` takes to draw the same challenge again."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The content of certification.json."""
+
+    task: str
+    digest: str
+    date: str
+    provider: str
+    image: str | None
+    acceleration: str | None
+    speed_factor: float | None
+    versions: dict[str, str]
+    witnesses: dict[str, Statement]
+
+
+class State(StrEnum):
+    """Whether a task can be trusted; the value says it in words."""
+
+    CERTIFIED = "certified"
+    MISSING = "it was never certified"
+    STALE = "the folder changed since it was certified"
+    UNFIT = "it is no certificate of this task: it is damaged, or a witness in it said otherwise than it must"
+
+
+def state(folder: Path) -> State:
+    """What the certificate beside a task says of the task as it is now."""
+    if not (folder / FILENAME).exists():
+        return State.MISSING
+    content = read(folder)
+    if content is None or content.task != folder.name:
+        return State.UNFIT
+    if {agent: said.verdict for agent, said in content.witnesses.items()} != WITNESSES:
+        return State.UNFIT
+    return State.CERTIFIED if content.digest == taskfile.digest(folder) else State.STALE
+
+
+def testifies(trial: TrialRecord, digest: str) -> bool:
+    """Whether this trial is what the certificate of the task with this digest needs from that witness."""
+    return trial.agent in WITNESSES and trial.task_digest == digest and not _objection(trial)
 
 
 def shortcomings(task: str, digest: str, trials: Sequence[TrialRecord]) -> list[str]:
@@ -29,9 +87,7 @@ def shortcomings(task: str, digest: str, trials: Sequence[TrialRecord]) -> list[
         if trial.task_digest != digest
     ]
     wrong = [
-        f"{task}: {agent} ended {by_agent[agent].verdict}, not {verdict}: {by_agent[agent].reason}"
-        for agent, verdict in WITNESSES.items()
-        if agent in by_agent and by_agent[agent].verdict is not verdict
+        f"{task}: {agent} {why}" for agent in WITNESSES if agent in by_agent and (why := _objection(by_agent[agent]))
     ]
     return missing + stale + wrong
 
@@ -47,45 +103,64 @@ def merged(runs: Sequence[RunRecord]) -> RunRecord:
     return replace(ordered[-1], trials=tuple(latest.values()))
 
 
-def certificate(task: str, digest: str, run: RunRecord) -> dict[str, Any]:
-    """The certificate's content for a task that has no shortcomings in this run."""
+def certificate(task: str, digest: str, run: RunRecord) -> Certificate:
+    """The certificate of a task that has no shortcomings in this run."""
     trials = {trial.agent: trial for trial in run.trials if trial.task == task}
     machine = trials["reference"].machine
-    return {
-        "task": task,
-        "digest": digest,
-        "date": run.finished_at,
-        "provider": run.provider,
-        "image": machine.image if machine else None,
-        "acceleration": machine.acceleration if machine else None,
-        "speed_factor": machine.speed_factor if machine else None,
-        "versions": run.versions,
-        "witnesses": {agent: _testimony(trials[agent]) for agent in WITNESSES},
-    }
+    return Certificate(
+        task=task,
+        digest=digest,
+        date=run.finished_at,
+        provider=machine.provider if machine else run.provider,
+        image=machine.image if machine else None,
+        acceleration=machine.acceleration if machine else None,
+        speed_factor=machine.speed_factor if machine else None,
+        versions=run.versions,
+        witnesses={agent: _statement(trials[agent]) for agent in WITNESSES},
+    )
 
 
-def write(folder: Path, content: dict[str, Any]) -> Path:
+def write(folder: Path, content: Certificate) -> Path:
     """Write the certificate into the task's folder."""
     path = folder / FILENAME
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(asdict(content), indent=2) + "\n", encoding="utf-8")
     return path
 
 
-def read(folder: Path) -> dict[str, Any] | None:
-    """The certificate of a task; None where there is none or it cannot be read."""
+def read(folder: Path) -> Certificate | None:
+    """The certificate of a task; None where there is none or it is damaged."""
+    # Imported here: whoever only asks for the witnesses does not pay for the validation.
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        content = json.loads((folder / FILENAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return TypeAdapter(Certificate).validate_json((folder / FILENAME).read_bytes())
+    except (OSError, ValidationError):
         return None
-    return content if isinstance(content, dict) else None
 
 
-def _testimony(trial: TrialRecord) -> dict[str, Any]:
-    return {
-        "verdict": trial.verdict.value,
-        "run_seed": trial.run_seed,
-        "reason": trial.reason,
-        "termination": trial.termination.value if trial.termination else None,
-        "durations": trial.durations,
-        "failed_checks": [check.name for check in trial.checks if check.outcome == "failed"],
-    }
+def observed_s(content: Certificate | None, agent: str) -> float | None:
+    """Native seconds that a witness's trial took by a certificate; None where it does not say."""
+    testimony = content.witnesses.get(agent) if content else None
+    seconds = testimony.durations.get("total") if testimony else None
+    return seconds / (content.speed_factor or 1.0) if content and seconds else None
+
+
+def _statement(trial: TrialRecord) -> Statement:
+    return Statement(
+        verdict=trial.verdict,
+        run_seed=trial.run_seed,
+        reason=trial.reason,
+        termination=trial.termination,
+        durations=trial.durations,
+        failed_checks=tuple(check.name for check in trial.checks if check.outcome is Outcome.FAILED),
+    )
+
+
+def _objection(trial: TrialRecord) -> str:
+    """Why this witness cannot be heard; empty where it can."""
+    expected = WITNESSES[trial.agent]
+    if trial.verdict is not expected:
+        return f"ended {trial.verdict}, not {expected}: {trial.reason}"
+    if trial.machine and trial.machine.provider in NO_MACHINES:
+        return f"ran on the provider {trial.machine.provider!r}, which lends a part of this host and no machine"
+    return ""

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pytest_deploybench import folders
 from pytest_deploybench.commands.agents import agents
+from pytest_deploybench.commands.certify import certify
+from pytest_deploybench.commands.check_task import check_task
 from pytest_deploybench.commands.compare import compare
 from pytest_deploybench.commands.logcheck import logcheck
+from pytest_deploybench.commands.new_task import new_task
 from pytest_deploybench.commands.report import report
 from pytest_deploybench.commands.show import show
+from pytest_deploybench.commands.sources import sources
+from pytest_deploybench.commands.tasks import tasks
 from pytest_deploybench.commands.vms import vms
-from pytest_deploybench.errors import DeployBenchError, UsageError
-
-if TYPE_CHECKING:
-    from pytest_deploybench.model import RunRecord, Task
+from pytest_deploybench.errors import DeployBenchError
 
 SYMBOLS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "missing": ("✗", "red")}
 
@@ -52,9 +51,14 @@ def main() -> None:
 
 
 main.add_command(agents)
+main.add_command(certify)
+main.add_command(check_task)
 main.add_command(compare)
 main.add_command(logcheck)
+main.add_command(new_task)
 main.add_command(report)
+main.add_command(sources)
+main.add_command(tasks)
 main.add_command(show)
 main.add_command(vms)
 
@@ -92,93 +96,6 @@ def image_build() -> None:
 
     built = build(folders.cache(), click.echo)
     click.echo(f"image {built.digest[:12]} at {built.disk.parent}")
-
-
-@main.group()
-def sources() -> None:
-    """The pinned archives that the tasks deploy."""
-
-
-@sources.command("fetch")
-@click.argument("tasks", nargs=-1)
-@click.option("--tasks-dir", type=click.Path(path_type=Path), default="tasks", show_default=True)
-@click.option("--store", type=click.Path(path_type=Path), help="Where to keep them; a folder that you may archive.")
-def sources_fetch(tasks: tuple[str, ...], tasks_dir: Path, store: Path | None) -> None:
-    """Fetch the sources of TASKS (all by default) into the store and check their digests."""
-    from pytest_deploybench import sources as room
-
-    for task in _select(tasks_dir, tasks):
-        for source in (task.source, *task.extra_sources):
-            click.echo(room.fetch(source, store or folders.sources(), click.echo))
-
-
-@main.command()
-@click.argument("tasks", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Certify every task.")
-@click.option(
-    "--jobs", default=2, show_default=True, help="Trials at a time; the host's memory and cores limit them too."
-)
-@click.option(
-    "--from",
-    "earlier",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="RUN",
-    help="Take the trials of this earlier run (its folder or its run.json) instead of running any. Repeatable.",
-)
-@click.option("--tasks-dir", type=click.Path(path_type=Path), default="tasks", show_default=True)
-def certify(tasks: tuple[str, ...], every: bool, jobs: int, earlier: tuple[Path, ...], tasks_dir: Path) -> None:
-    """Run reference, noop and shallow on TASKS on real machines and write each certification.json.
-
-    A task is certified when `reference` PASSED while `noop` and `shallow` FAILED, all on the task as it is now. Exit
-    status 1 if one is not.
-    """
-    if not tasks and not every:
-        raise UsageError("name the tasks to certify, or give --all")
-    from pytest_deploybench import certification, taskfile
-    from pytest_deploybench import earlier as room
-
-    chosen = _select(tasks_dir, tasks)
-    run = certification.merged([room.load(path, "--from") for path in earlier] or [_run_witnesses(chosen, jobs)])
-    complaints = []
-    for task in chosen:
-        digest = taskfile.digest(task.folder)
-        problems = certification.shortcomings(task.id, digest, run.trials)
-        if not problems:
-            path = certification.write(task.folder, certification.certificate(task.id, digest, run))
-            click.secho(f"certified: {path}", fg="green")
-        complaints += problems
-    for complaint in complaints:
-        click.secho(f"not certified: {complaint}", fg="red")
-    sys.exit(1 if complaints else 0)
-
-
-def _run_witnesses(tasks: list[Task], jobs: int) -> RunRecord:
-    """Run the witnesses of a certificate on these tasks."""
-    from pytest_deploybench.certification import WITNESSES
-    from pytest_deploybench.reports.json import load_run
-
-    with tempfile.TemporaryDirectory(prefix="deploybench-certify-") as scratch:
-        report = Path(scratch) / "run.json"
-        agents = [f"--deploybench-agent={agent}" for agent in WITNESSES]
-        paths = [str(task.folder) for task in tasks]
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *paths, *agents, f"-n{jobs}", f"--deploybench-json={report}"],
-            check=False,  # two of three witnesses fail on purpose; the records decide
-        )
-        if not report.exists():
-            raise UsageError("the run left no records, so nothing is certified; pytest's own message stands above")
-        return load_run(report.read_text(encoding="utf-8"), report)
-
-
-def _select(root: Path, names: tuple[str, ...]) -> list[Task]:
-    from pytest_deploybench import taskfile
-
-    known = {task.id: task for task in taskfile.discover(root)}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise UsageError(f"no task {', '.join(unknown)} in {root}. Known: {', '.join(sorted(known))}")
-    return [known[name] for name in names or known]
 
 
 def _acceleration() -> str:

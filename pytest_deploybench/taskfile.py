@@ -188,10 +188,17 @@ def load(folder: Path) -> Task:
 def digest(folder: Path) -> str:
     """SHA-256 over names and bytes of all files of a task but its certificate and what tools cache beside them."""
     total = hashlib.sha256()
-    for path in sorted(_files(folder), key=lambda path: path.relative_to(folder).as_posix()):
+    for path in sorted(files(folder), key=lambda path: path.relative_to(folder).as_posix()):
         name, content = path.relative_to(folder).as_posix().encode(), path.read_bytes()
         total.update(b"%d:%s%d:" % (len(name), name, len(content)) + content)
     return total.hexdigest()
+
+
+def files(folder: Path) -> Iterator[Path]:
+    """All files of a task but its certificate and what tools cache beside them."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _CACHES]
+        yield from (Path(parent, name) for name in names if name != CERTIFICATE and not name.endswith((".pyc", ".pyo")))
 
 
 def discover(root: Path) -> list[Task]:
@@ -201,9 +208,9 @@ def discover(root: Path) -> list[Task]:
         TaskFileError: a folder is broken, or two have the same id.
     """
     tasks: dict[str, Task] = {}
-    for parent, folders, files in os.walk(root):
+    for parent, folders, names in os.walk(root):
         folders[:] = [name for name in folders if name not in _NOT_SEARCHED and not name.startswith(".")]
-        if FILENAME in files:
+        if FILENAME in names:
             task = load(Path(parent))
             if task.id in tasks:
                 raise duplicate(task.folder, tasks[task.id].folder)
@@ -295,12 +302,6 @@ def _check_folder(folder: Path, file: str) -> None:
         path = folder / name.format(id=folder.name)
         if not path.is_file():
             raise TaskFileError(_shown(path), "file", "there is no such file", f"Write it: {purpose}.")
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _CACHES]
-        yield from (Path(parent, name) for name in files if name != CERTIFICATE and not name.endswith((".pyc", ".pyo")))
 
 
 def _shown(path: Path) -> str:

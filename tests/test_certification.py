@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_deploybench import certification
+from pytest_deploybench import certification, taskfile
+from pytest_deploybench.certification import State
 from pytest_deploybench.model import Check, Domain, MachineFacts, Outcome, RunRecord, Termination, TrialRecord, Verdict
+from tests.support.task_folder import write_task
 
 DIGEST = "d" * 64
 
@@ -73,15 +76,69 @@ def test_a_certificate_survives_the_way_to_disk_and_names_what_failed(tmp_path: 
     content = certification.certificate("spin_tse11", DIGEST, run)
     certification.write(tmp_path, content)
     assert certification.read(tmp_path) == content
-    assert content["digest"] == DIGEST
-    assert content["acceleration"] == "tcg"
-    assert content["witnesses"]["shallow"]["failed_checks"] == ["test_counts"]
+    assert (content.digest, content.provider, content.acceleration) == (DIGEST, "qemu", "tcg")
+    assert content.witnesses["shallow"].failed_checks == ("test_counts",)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "\xff"])
-def test_an_unreadable_certificate_is_none(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", "[]", "{", "{}", "\xff"])
+def test_an_unreadable_certificate_is_none_and_certifies_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / certification.FILENAME).write_bytes(text.encode("latin-1"))
     assert certification.read(tmp_path) is None
+    assert certification.state(tmp_path) is State.UNFIT
+
+
+def certified(folder: Path) -> Path:
+    """A task with a fresh certificate."""
+    task = write_task(folder)
+    digest = taskfile.digest(task)
+    trials = [replace(each, task=task.name, task_digest=digest) for each in witnesses()]
+    certification.write(task, certification.certificate(task.name, digest, run("now", *trials)))
+    return task
+
+
+def test_a_fresh_certificate_certifies_and_none_does_not(tmp_path: Path) -> None:
+    task = certified(tmp_path)
+    assert certification.state(task) is State.CERTIFIED
+    (task / certification.FILENAME).unlink()
+    assert certification.state(task) is State.MISSING
+
+
+def test_any_change_of_a_folder_makes_its_certificate_stale(tmp_path: Path) -> None:
+    task = certified(tmp_path)
+    with (task / "instruction.md").open("a") as instruction:
+        instruction.write("\n")
+    assert certification.state(task) is State.STALE
+
+
+def test_a_certificate_of_another_task_or_of_other_verdicts_is_none(tmp_path: Path) -> None:
+    task = certified(tmp_path)
+    path = task / certification.FILENAME
+    good = path.read_text()
+    path.write_text(good.replace(task.name, "other_venue20"))
+    assert certification.state(task) is State.UNFIT
+    path.write_text(good.replace("PASSED", "FAILED"))
+    assert certification.state(task) is State.UNFIT
+
+
+def test_a_part_of_the_host_is_no_machine_to_testify_on() -> None:
+    trials = witnesses()
+    trials[0] = replace(trials[0], machine=MachineFacts("rootfs", "image", "native", 1.0))
+    assert not certification.testifies(trials[0], DIGEST)
+    (problem,) = certification.shortcomings("spin_tse11", DIGEST, trials)
+    assert "reference ran on the provider 'rootfs'" in problem
+
+
+@pytest.mark.parametrize(
+    ("change", "testifies"),
+    [
+        ({}, True),
+        ({"verdict": Verdict.FAILED}, False),
+        ({"task_digest": "e" * 64}, False),
+        ({"agent": "openhands"}, False),
+    ],
+)
+def test_a_trial_testifies_for_its_digest_with_its_verdict(change: dict[str, Any], testifies: bool) -> None:
+    assert certification.testifies(replace(trial("reference", Verdict.PASSED), **change), DIGEST) is testifies
 
 
 def run(finished_at: str, *trials: TrialRecord) -> RunRecord:

@@ -16,7 +16,7 @@ def run(*arguments: str | Path) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize("command", ["doctor", "image", "sources", "certify"])
+@pytest.mark.parametrize("command", ["doctor", "image", "sources", "certify", "new-task", "check-task", "tasks"])
 def test_help_shows_each_command_and_each_command_explains_itself(command: str) -> None:
     assert command in run("--help")[1]
     status, text = run(command, "--help")

@@ -13,6 +13,8 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,14 +58,8 @@ def download(source: Source, folder: Path, state: Path, progress: Progress) -> P
         SourceError: this host has no apt, or no configured archive offers the file.
         SourceDigestError: what the archive has under this name is another file.
     """
-    if shutil.which("apt-get") is None:
-        raise SourceError("it comes from the Debian archive, and this host has no apt-get to fetch it with.")
-    state.mkdir(parents=True, exist_ok=True)
-    with FileLock(state / ".lock"):
-        apt = _Apt(_prepare(state))
-        progress("reading the lists of Debian source packages")
-        updated = apt.call("apt-get", "-q", "update")
-        version = _version(source, apt.call("apt-cache", "showsrc", "--only-source", source.name).stdout, updated)
+    with _listed(source.name, state, progress) as (apt, listing, updated):
+        version = _version(source, listing, updated)
         done = apt.call("apt-get", "-q", "source", "--download-only", "--only-source", version, cwd=folder)
     file = folder / source.filename
     if not file.is_file():
@@ -71,6 +67,39 @@ def download(source: Source, folder: Path, state: Path, progress: Progress) -> P
     if file.is_symlink():  # an archive on this host's own disk
         return Path(shutil.copyfile(file, folder / "copy"))
     return file
+
+
+def locate(name: str, version: str, state: Path) -> tuple[str, str]:
+    """File name and sha256 of the upstream archive in a version of a Debian source package.
+
+    Raises:
+        SourceError: this host has no apt, or no configured archive has that version.
+    """
+    versions = []
+    with _listed(name, state, print) as (_, listing, _updated):
+        for stanza in listing.split("\n\n"):
+            found = re.search(r"^Version: (\S+)$", stanza, re.MULTILINE)
+            archive = re.search(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.\w+)$", stanza, re.MULTILINE)
+            if found and archive and found[1] == version:
+                return archive[2], archive[1]
+            versions += [found[1]] if found else []
+    raise SourceError(
+        f"no archive in this host's apt sources has {name} {version} with an upstream archive; versions: "
+        f"{', '.join(sorted(set(versions))) or 'none'}."
+    )
+
+
+@contextmanager
+def _listed(name: str, state: Path, progress: Progress) -> Iterator[tuple[_Apt, str, subprocess.CompletedProcess[str]]]:
+    """apt, what its lists say of a source package, and how their update went; `state` is ours alone meanwhile."""
+    if shutil.which("apt-get") is None:
+        raise SourceError("it comes from the Debian archive, and this host has no apt-get to fetch it with.")
+    state.mkdir(parents=True, exist_ok=True)
+    with FileLock(state / ".lock"):
+        apt = _Apt(_prepare(state))
+        progress("reading the lists of Debian source packages")
+        updated = apt.call("apt-get", "-q", "update")
+        yield apt, apt.call("apt-cache", "showsrc", "--only-source", name).stdout, updated
 
 
 def source_lists(one_line: str, deb822: str, own_suites: set[str]) -> tuple[str, str]:

@@ -11,13 +11,14 @@ import os
 import ssl
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pypi_simple
 import requests
+from packaging.version import InvalidVersion, Version
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
@@ -25,6 +26,8 @@ from pytest_deploybench.errors import SourceError
 from pytest_deploybench.model import Source
 from pytest_deploybench.ports import Progress
 from pytest_deploybench.redact import redact
+
+_Answer = TypeVar("_Answer")
 
 TRIES = 3
 """How often a download that breaks off is begun anew."""
@@ -37,16 +40,31 @@ def download(source: Source, folder: Path, progress: Progress) -> Path:
     Raises:
         SourceError: no configured index has it or could be asked.
     """
+    return _ask(lambda index, timeout: _from_index(source, index, folder, timeout, progress))
+
+
+def locate(name: str, version: str) -> tuple[str, str]:
+    """File name and sha256, as the index gives them, of the source archive of a project's version.
+
+    Raises:
+        SourceError: no configured index has it, could be asked, or gives a digest.
+    """
+    return _ask(lambda index, timeout: _sdist(_page(index, name, timeout), version))
+
+
+def _ask(question: Callable[[pypi_simple.PyPISimple, float], _Answer]) -> _Answer:
+    """The answer of the first index, of those that pip is configured to use, that has one."""
     settings = pip_settings()
     indexes = [*settings.get("index-url", pypi_simple.PYPI_SIMPLE_ENDPOINT).split()]
     indexes += settings.get("extra-index-url", "").split()
     if "no-index" in settings:
         raise SourceError("pip is configured to use no index here (no-index).")
+    timeout = float(settings.get("timeout", settings.get("default-timeout", "15")))
     complaints = []
     with _session(settings, indexes) as session:
         for index in indexes:
             try:
-                return _from_index(source, pypi_simple.PyPISimple(index, session=session), folder, settings, progress)
+                return question(pypi_simple.PyPISimple(index, session=session), timeout)
             except (requests.RequestException, pypi_simple.UnsupportedContentTypeError, SourceError) as error:
                 complaints.append(redact(f"{index}: {error}"))
     raise SourceError(f"the Python index does not give it ({'; '.join(complaints)}).")
@@ -71,18 +89,44 @@ def pip_settings() -> dict[str, str]:
     return {option: value for section in listed.values() for option, value in section.items()}
 
 
-def _from_index(
-    source: Source, index: pypi_simple.PyPISimple, folder: Path, settings: Mapping[str, str], progress: Progress
-) -> Path:
-    timeout = float(settings.get("timeout", settings.get("default-timeout", "15")))
+def _page(index: pypi_simple.PyPISimple, name: str, timeout: float) -> pypi_simple.ProjectPage:
     try:
-        page = index.get_project_page(source.name, timeout=timeout)
+        return index.get_project_page(name, timeout=timeout)
     except pypi_simple.NoSuchProjectError as error:
-        raise SourceError(f"it has no project {source.name}") from error
+        raise SourceError(f"it has no project {name}") from error
+
+
+def _sdist(page: pypi_simple.ProjectPage, version: str) -> tuple[str, str]:
+    package = next((each for each in _sdists(page) if _same(each.version, version)), None)
+    if package is None:
+        raise SourceError(f"it has no source archive of version {version}; {_offer(page)}")
+    if "sha256" not in package.digests:
+        raise SourceError(f"it gives no sha256 of {package.filename}; fetch the file yourself and run sha256sum on it")
+    return package.filename, package.digests["sha256"]
+
+
+def _same(found: str | None, wanted: str) -> bool:
+    try:
+        return found is not None and Version(found) == Version(wanted)  # 3.35 is also called 3.35.0
+    except InvalidVersion:
+        return found == wanted
+
+
+def _sdists(page: pypi_simple.ProjectPage) -> list[pypi_simple.DistributionPackage]:
+    return [package for package in page.packages if package.package_type == "sdist"]
+
+
+def _offer(page: pypi_simple.ProjectPage) -> str:
+    return f"source archives of versions {', '.join(sorted({package.version or '?' for package in _sdists(page)}))}"
+
+
+def _from_index(
+    source: Source, index: pypi_simple.PyPISimple, folder: Path, timeout: float, progress: Progress
+) -> Path:
+    page = _page(index, source.name, timeout)
     package = next((package for package in page.packages if package.filename == source.filename), None)
     if package is None:
-        versions = sorted({package.version or "?" for package in page.packages if package.package_type == "sdist"})
-        raise SourceError(f"it has no file {source.filename}; source archives of versions {', '.join(versions)}")
+        raise SourceError(f"it has no file {source.filename}; {_offer(page)}")
     target = folder / source.filename
     for remaining in reversed(range(TRIES)):
         try:

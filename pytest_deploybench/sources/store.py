@@ -33,11 +33,7 @@ def fetch(source: Source, store: Path, progress: Progress) -> Path:
         SourceError: it cannot be downloaded; the message says why and where to put the file by hand.
         SourceDigestError: what the registry gave under this name is not the pinned file.
     """
-    place = store.absolute() / source.sha256 / source.filename
-    if not re.fullmatch(r"[0-9a-f]{64}", source.sha256) or place.name != source.filename or place.name in ("", ".."):
-        raise SourceError(
-            f"{source.name}: the pin is malformed: sha256 {source.sha256!r}, filename {source.filename!r}"
-        )
+    place = place_of(source, store)
     place.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(place.parent / ".lock"):
         if place.exists():
@@ -60,6 +56,48 @@ def fetch(source: Source, store: Path, progress: Progress) -> Path:
                 os.fsync(stream.fileno())
             file.replace(place)
     return place
+
+
+def find(source: Source, store: Path) -> Path:
+    """The pinned archive as it lies in the store. Nothing is fetched and nothing written.
+
+    Raises:
+        SourceError: it is not there.
+        SourceDigestError: what is there is not the pinned file.
+    """
+    place = place_of(source, store)
+    remedy = f"`deploybench sources fetch --dir {store}` puts it there, where there is a network."
+    if not place.is_file():
+        raise SourceError(f"{source.name} {source.version}: {place} is not there. {remedy}")
+    if not verify(place):
+        raise SourceDigestError(
+            f"{source.name} {source.version}: {place} is not the pinned file: its sha256 differs. {remedy}"
+        )
+    return place
+
+
+def place_of(source: Source, store: Path) -> Path:
+    """Where a source lies in the store, or would.
+
+    Raises:
+        SourceError: the pin is malformed.
+    """
+    place = store.absolute() / source.sha256 / source.filename
+    if not re.fullmatch(r"[0-9a-f]{64}", source.sha256) or place.name != source.filename or place.name in ("", ".."):
+        raise SourceError(
+            f"{source.name}: the pin is malformed: sha256 {source.sha256!r}, filename {source.filename!r}"
+        )
+    return place
+
+
+def locate(registry: Registry, name: str, version: str, state: Path) -> Source:
+    """Pin the source archive that a registry has of a version; `state` is where package lists may be kept.
+
+    Raises:
+        SourceError: it cannot be asked, or has none.
+    """
+    filename, digest = _LOCATORS[registry](name, version, state)
+    return Source(registry, name, version, filename, digest)
 
 
 def verify(path: Path) -> bool:
@@ -94,4 +132,17 @@ def _from_debian(source: Source, folder: Path, state: Path, progress: Progress) 
     return debian.download(source, folder, state / ".apt", progress)
 
 
+def _locate_in_pypi(name: str, version: str, _: Path) -> tuple[str, str]:
+    from pytest_deploybench.sources import pypi
+
+    return pypi.locate(name, version)
+
+
+def _locate_in_debian(name: str, version: str, state: Path) -> tuple[str, str]:
+    from pytest_deploybench.sources import debian
+
+    return debian.locate(name, version, state / ".apt")
+
+
+_LOCATORS = {Registry.PYPI: _locate_in_pypi, Registry.DEBIAN: _locate_in_debian}
 _DOWNLOADERS: dict[Registry, Downloader] = {Registry.PYPI: _from_pypi, Registry.DEBIAN: _from_debian}

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_deploybench.errors import SourceDigestError, SourceError
 from pytest_deploybench.model import Fault, Source
-from pytest_deploybench.sources import fetch, verify
+from pytest_deploybench.sources import fetch, find, verify
 from tests.sources.conftest import DATA
 from tests.support.index import Index
 
@@ -123,3 +123,16 @@ def test_a_malformed_pin_never_leads_out_of_the_store(source: Source, store: Pat
     with pytest.raises(SourceError, match="the pin is malformed"):
         fetch(dataclasses.replace(source, **pin), store, quiet)  # type: ignore[arg-type]
     assert not store.exists()
+
+
+def test_find_takes_the_store_as_it_is_and_asks_nobody(index: Index, source: Source, store: Path) -> None:
+    with pytest.raises(SourceError, match=rf"is not there. `deploybench sources fetch --dir {store}`"):
+        find(source, store)
+    assert not store.exists()
+    path = fetch(source, store, quiet)
+    assert find(source, store) == path
+    path.write_bytes(b"spoilt")
+    with pytest.raises(SourceDigestError, match="its sha256 differs"):
+        find(source, store)
+    assert path.read_bytes() == b"spoilt"
+    assert index.downloads() == 1
