@@ -1,6 +1,7 @@
 """Runs the paper's designated experiment on a challenge and keeps what it left.
 
 What goes wrong in the experiment is a value here: the checks that look at it fail, the trial is never INVALID for it.
+What the machine's own log says of it meanwhile joins the experiment's log, where Layer 1 reads it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_deploybench.layer2 import machine_log
 from pytest_deploybench.layer2.challenge import Challenge
 from pytest_deploybench.ports import Machine
 from pytest_deploybench.redact import redact
@@ -22,6 +24,8 @@ from pytest_deploybench.redact import redact
 LOG_LIMIT_BYTES = 10_000_000
 OUTPUT_LIMIT_BYTES = 100_000_000
 SETUP_TIMEOUT_S = 120.0
+MACHINE_LOG_NAME = "machine.log"
+MACHINE_SAYS = "deploybench: the machine's own log says, from while the experiment ran:"
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Experiment:
     seconds: float
     timed_out: bool
     log: str
-    """Standard output and error, interleaved as they came."""
+    """Standard output and error, interleaved as they came; then what the machine's own log says against it."""
     folder_on_machine: str
     outputs: Path
     """Where the fetched files lie on the host."""
@@ -88,7 +92,7 @@ class Experiment:
 
 
 def run_experiment(machine: Machine, challenge: Challenge, budget_s: float, folder: Path) -> Experiment:
-    """Run the experiment once and fetch its outputs into `folder`/outputs; the log goes to `folder`/experiment.log.
+    """Run the experiment once and fetch its outputs into `folder`/outputs; the logs go to `folder`, too.
 
     Raises:
         MachineLostError: the machine cannot be reached; the caller finds out whose fault that is.
@@ -102,7 +106,7 @@ def run_experiment(machine: Machine, challenge: Challenge, budget_s: float, fold
             folder, f"the challenge could not be written to {here}: {place.stderr.decode(errors='replace')}"
         )
     script = f"cd {here} && . ~/env.sh && {challenge.command}"
-    log = bytearray()
+    start, log = machine_log.now(machine), bytearray()
     done = machine.run(
         f"exec bash --noprofile --norc -c {shlex.quote(script)}",
         timeout_s=budget_s,
@@ -115,6 +119,7 @@ def run_experiment(machine: Machine, challenge: Challenge, budget_s: float, fold
         log += f"\ndeploybench: output beyond {LOG_LIMIT_BYTES:,} bytes was dropped\n".encode()
     outputs = folder / "outputs"
     outputs.mkdir(parents=True, exist_ok=True)
+    log += _machines_word(machine_log.since(machine, start), folder, survived=done.exit_status == 0)
     for name in challenge.outputs:
         (outputs / name).parent.mkdir(parents=True, exist_ok=True)
         machine.get(f"{here}/{name}", outputs / name, limit_bytes=OUTPUT_LIMIT_BYTES)
@@ -124,6 +129,13 @@ def run_experiment(machine: Machine, challenge: Challenge, budget_s: float, fold
 def unreachable(folder: Path, why: str) -> Experiment:
     """The experiment of a machine that the agent left unusable."""
     return _keep(folder, Experiment(None, 0.0, False, f"deploybench: {why}\n", "", folder / "outputs"))
+
+
+def _machines_word(said: str, folder: Path, *, survived: bool) -> bytes:
+    """Keep what the machine logged meanwhile, and tell what of it counts against the deployment."""
+    (folder / MACHINE_LOG_NAME).write_text(said, encoding="utf-8")
+    lines = machine_log.alarms(said, survived=survived)
+    return "\n".join(["", MACHINE_SAYS, *lines, ""]).encode() if lines else b""
 
 
 def _keep(folder: Path, experiment: Experiment) -> Experiment:
