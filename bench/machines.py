@@ -33,7 +33,7 @@ from rich.table import Table
 
 from pytest_deploybench import folders
 from pytest_deploybench.model import Lease, MachineRequest, MachineSize, ProviderOptions
-from pytest_deploybench.providers.qemu import kept
+from pytest_deploybench.providers.local import kept
 from pytest_deploybench.providers.qemu.provider import QemuProvider
 from pytest_deploybench.transport import SshMachine
 

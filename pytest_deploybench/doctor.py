@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from pytest_deploybench.errors import MissingToolError
-from pytest_deploybench.providers.qemu import bootstrap
+from pytest_deploybench.providers.local import bootstrap
 
 GB = 1_000_000_000
 DISK_NEEDED_GB = 8

@@ -281,6 +281,8 @@ class MachineFacts:
     """How many times longer CPU work takes here than natively (>= 1); every budget is multiplied by it."""
     note: str = ""
     """Why this acceleration is in use, in one sentence."""
+    no_benchmark: str = ""
+    """Why a verdict reached on this machine is no benchmark result; empty where it is one."""
 
 
 @dataclass(frozen=True)

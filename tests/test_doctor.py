@@ -15,7 +15,7 @@ from pytest_deploybench import doctor
 from pytest_deploybench.cli import main
 from pytest_deploybench.doctor import State
 from pytest_deploybench.errors import MissingToolError
-from pytest_deploybench.providers.qemu import bootstrap
+from pytest_deploybench.providers.local import bootstrap
 
 APT = """\
 #!/bin/sh

@@ -87,10 +87,20 @@ class Machines:
         options = ProviderOptions(image=self._settings.image, inventory=self._settings.inventory)
         try:
             provider: Provider = registry.load(registry.PROVIDERS, self._settings.provider)(options, progress)
+            self._refuse_models(provider)
             _ = provider.capacity  # asked now, so that what is missing ends the session and not each trial
         except UsageError as error:
             raise pytest.UsageError(str(error)) from None
         return provider
+
+    def _refuse_models(self, provider: Provider) -> None:
+        """Raises UsageError where a model is to be measured on machines that are for the authors of tasks."""
+        why: str = getattr(provider, "no_benchmark", "")
+        if why and self._settings.models:
+            raise UsageError(
+                f"--deploybench-provider={self._settings.provider} is for the agents without a model (reference, "
+                f"shallow, noop): {why}. Measure models on --deploybench-provider=qemu"
+            )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: WorkerController) -> None:

@@ -218,7 +218,8 @@ def _machine(trial: TrialRecord) -> str:
     if facts is None:
         return "no machine"
     speed = f", {facts.speed_factor:.1f} times slower than native" if facts.speed_factor > 1 else ""
-    return f"{facts.provider} with {facts.acceleration}{speed}"
+    caveat = f" (no benchmark result: {facts.no_benchmark})" if facts.no_benchmark else ""
+    return f"{facts.provider} with {facts.acceleration}{speed}{caveat}"
 
 
 def _held(trial: TrialRecord) -> float:

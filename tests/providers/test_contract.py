@@ -15,6 +15,7 @@ from pytest_deploybench.errors import MachineLostError
 from pytest_deploybench.model import MachineSize, ProviderOptions
 from pytest_deploybench.ports import Provider
 from pytest_deploybench.providers.qemu.provider import QemuProvider
+from pytest_deploybench.providers.rootfs.provider import RootfsProvider
 from pytest_deploybench.transport import SshMachine
 from tests.providers import contract
 from tests.providers.contract import PROMISES, Harness, Promise
@@ -30,6 +31,8 @@ GAPS = {
         "the login key is the user's own and opens the host before and after a trial"
     ),
     ("ssh", "a_machine_ends_by_itself"): "nothing ends an own host but its next reset, which needs a living session",
+    ("rootfs", "a_kept_machine_wakes_as_it_was_frozen"): "it is thrown away; whoever wants to look in makes another",
+    ("rootfs", "a_rebooted_machine_is_the_same_machine"): "it has no systemd that could reboot it, and no boot of its own",
 }
 """What a provider cannot do, and why."""
 
@@ -68,6 +71,43 @@ class QemuHarness:
 
     def left(self) -> list[str]:
         return sorted(path.name for path in self._machines.iterdir()) if self._machines.exists() else []
+
+
+class RootfsHarness:
+    """Root file systems in namespaces, from the user's own cache."""
+
+    size = MachineSize(cpus=1, memory_gb=1, disk_gb=4)
+    at_once = 3
+    patience_s = 300.0
+    short_life_s = 5.0
+    life_grace_s = 60.0
+    say_on_console: str | None = "sudo tee /dev/console >/dev/null"
+
+    def __init__(self, folder: Path) -> None:
+        self._machines = folder / "machines"
+        self.recipe = (
+            "from pathlib import Path\n"
+            "from pytest_deploybench.model import ProviderOptions\n"
+            "from pytest_deploybench.providers.rootfs.provider import RootfsProvider\n"
+            f"provider = RootfsProvider(ProviderOptions(), print, machines=Path({str(self._machines)!r}))"
+        )
+
+    def provider(self) -> Provider:
+        return RootfsProvider(ProviderOptions(), contract.silent, machines=self._machines)
+
+    def reboot(self, machine: SshMachine) -> None:
+        said = machine.run("sudo systemctl reboot", timeout_s=self.patience_s)
+        assert said.ok, said.stderr
+
+    @contextmanager
+    def powered_off(self, machine: SshMachine) -> Iterator[None]:
+        with suppress(MachineLostError):
+            machine.run("sudo systemctl poweroff -ff", timeout_s=self.patience_s)
+        yield
+
+    def left(self) -> list[str]:
+        mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if str(self._machines) in line]
+        return mounts + (sorted(path.name for path in self._machines.iterdir()) if self._machines.exists() else [])
 
 
 class SshHarness:
@@ -127,6 +167,11 @@ def qemu(folder: Path) -> Iterator[Harness]:
 
 
 @contextmanager
+def rootfs(folder: Path) -> Iterator[Harness]:
+    yield RootfsHarness(folder)
+
+
+@contextmanager
 def ssh(folder: Path) -> Iterator[Harness]:
     with own_hosts(folder) as hosts:
         yield SshHarness(hosts)
@@ -134,6 +179,7 @@ def ssh(folder: Path) -> Iterator[Harness]:
 
 HARNESSES: dict[str, tuple[Callable[[Path], AbstractContextManager[Harness]], tuple[pytest.MarkDecorator, ...]]] = {
     "qemu": (qemu, (pytest.mark.vm,)),
+    "rootfs": (rootfs, (pytest.mark.vm,)),
     "ssh": (ssh, ()),
 }
 """How each provider is set up for the tests, and the markers of tests that do."""

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_deploybench.errors import InfraError, UsageError
+from pytest_deploybench.providers.local.bootstrap import require, search_path
 from pytest_deploybench.providers.qemu import gate
-from pytest_deploybench.providers.qemu.bootstrap import require, search_path
 
 GUEST_MAC = "52:54:00:12:34:56"
 """The network card that every guest has; cloud-init finds it by this address, whatever the image calls it."""

@@ -20,11 +20,13 @@ from pathlib import Path
 
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.model import MachineSize
-from pytest_deploybench.providers.qemu import kept, network
+from pytest_deploybench.providers.local import kept
+from pytest_deploybench.providers.local.host import LOOPBACK
+from pytest_deploybench.providers.local.keeper import Command
+from pytest_deploybench.providers.local.kept import Kept
+from pytest_deploybench.providers.qemu import network
 from pytest_deploybench.providers.qemu.acceleration import Acceleration
 from pytest_deploybench.providers.qemu.image import Image
-from pytest_deploybench.providers.qemu.keeper import Command
-from pytest_deploybench.providers.qemu.kept import Kept
 from pytest_deploybench.providers.qemu.monitor import Monitor, MonitorError
 
 CONSOLE, QEMU_LOG = "console.log", "qemu.log"
@@ -153,7 +155,7 @@ class Guest:
         for _ in self._until(timeout_s, "answer over SSH"):
             with (
                 contextlib.suppress(OSError),
-                socket.create_connection((network.LOOPBACK, self.ssh_port), 5.0) as probe,
+                socket.create_connection((LOOPBACK, self.ssh_port), 5.0) as probe,
             ):
                 probe.sendall(b"SSH-2.0-deploybench\r\n")
                 if probe.recv(4) == b"SSH-":

@@ -10,27 +10,18 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import shutil
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_deploybench.ports import Progress
-from pytest_deploybench.providers.qemu import bootstrap, cloud, trust
-from pytest_deploybench.providers.qemu.bootstrap import DISK, INITRD, KERNEL
+from pytest_deploybench.providers.local import bootstrap, debian, trust
+from pytest_deploybench.providers.local.bootstrap import DISK, INITRD, KERNEL
+from pytest_deploybench.providers.qemu import cloud
 
-SUITE = "bookworm"
-PACKAGES = (
-    # the machine
-    "systemd-sysv", "udev", "dbus", "kmod", "linux-image-cloud-amd64", "tiny-initramfs", "e2fsprogs", "tzdata",
-    "netbase", "openssh-server", "openssh-sftp-server", "sudo", "ca-certificates", "iproute2", "iputils-ping", "procps",
-    # what people expect of a server before they install anything
-    "curl", "wget", "git", "rsync", "xz-utils", "bzip2", "unzip", "zip", "file", "less", "python3",
-)  # fmt: skip
 DISK_BYTES = 2 << 30
 """Size of the base disk; machines get a larger overlay, and the guest grows its file system at boot."""
 APPEND = (
@@ -42,8 +33,7 @@ APPEND = (
 `tsc=reliable`: the CPUs of an emulated guest share one time stamp counter, which its kernel doubts;
 every look at the clock would then be a trip to an emulated timer (2.2 times as long, measured)."""
 
-GUEST = Path(__file__).parent / "guest"
-OVERLAY = GUEST / "overlay"
+WRITE_DISK = Path(__file__).with_name("disk.sh")
 MANIFEST = "image.json"
 
 
@@ -82,7 +72,10 @@ def build(cache: Path, progress: Progress) -> Image:
     with FileLock(images / f"{folder.name}.lock"):
         if not _intact(folder, progress):
             bootstrap.check_host(images, recipe.disk_bytes)
-            progress(f"image: building a Debian {SUITE} image once for this cache ({cache}); it takes a minute or more")
+            progress(
+                f"image: building a Debian {debian.SUITE} image once for this cache ({cache}); "
+                "it takes a minute or more"
+            )
             with _partial(folder) as partial:
                 bootstrap.bootstrap(recipe, partial, progress)
                 _write_manifest(partial, digest)
@@ -101,7 +94,7 @@ def from_cloud_image(path: Path, cache: Path, progress: Progress) -> Image:
 
     path = path.expanduser().resolve()
     disk_format = cloud.inspect(path)
-    files = cloud.seed_files(guest_files(trust.additions()), digest="adopted")
+    files = cloud.seed_files(debian.guest_files(trust.additions()), digest="adopted")
     digest = hashlib.sha256(repr((_sha256(path), files)).encode()).hexdigest()
     seeds = cache / "seeds"
     seeds.mkdir(parents=True, exist_ok=True)
@@ -118,39 +111,7 @@ def from_cloud_image(path: Path, cache: Path, progress: Progress) -> Image:
 
 def our_recipe(authorities: tuple[bytes, ...]) -> bootstrap.Recipe:
     """The recipe of our image on a host that also trusts `authorities` (PEM)."""
-    return bootstrap.Recipe(
-        SUITE,
-        PACKAGES,
-        DISK_BYTES,
-        archive=_archive(guest_files(authorities)),
-        customize=(GUEST / "customize.sh").read_text(),
-        finish=(GUEST / "finish.sh").read_text(),
-    )
-
-
-def guest_files(authorities: tuple[bytes, ...]) -> dict[str, bytes]:
-    """The files that we put into a guest, by path relative to its root."""
-    files = {path.relative_to(OVERLAY).as_posix(): path.read_bytes() for path in OVERLAY.rglob("*") if path.is_file()}
-    for number, authority in enumerate(authorities):
-        files[f"usr/local/share/ca-certificates/host-{number}.crt"] = authority
-    if authorities:
-        files["etc/environment"] = trust.environment().encode()
-    return dict(sorted(files.items()))
-
-
-def mode(content: bytes) -> int:
-    """The mode of a guest file: a script is executable, and that is all there is to it."""
-    return 0o755 if content.startswith(b"#!") else 0o644
-
-
-def _archive(files: dict[str, bytes]) -> bytes:
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), mode(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return archive.getvalue()
+    return debian.recipe(authorities, DISK_BYTES, WRITE_DISK.read_text())
 
 
 def _intact(folder: Path, progress: Progress) -> bool:
@@ -178,7 +139,7 @@ def _write_manifest(folder: Path, digest: str) -> None:
         path.chmod(0o444)
         found = path.stat()
         files[name] = {"bytes": found.st_size, "mtime_ns": found.st_mtime_ns, "sha256": _sha256(path)}
-    (folder / MANIFEST).write_text(json.dumps({"digest": digest, "suite": SUITE, "files": files}, indent=1))
+    (folder / MANIFEST).write_text(json.dumps({"digest": digest, "suite": debian.SUITE, "files": files}, indent=1))
 
 
 def _sha256(path: Path) -> str:

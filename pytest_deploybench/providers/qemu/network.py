@@ -17,10 +17,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_deploybench.providers.local.host import LOOPBACK, free_port
+from pytest_deploybench.providers.local.keeper import Command
 from pytest_deploybench.providers.qemu import gate
-from pytest_deploybench.providers.qemu.keeper import Command
 
-LOOPBACK = "127.0.0.1"
 SSH_PORT = 22
 _GATEWAY_MAC = "52:55:0a:00:02:02"
 _PORT_TAKEN = "Failed to bind"
@@ -48,7 +48,7 @@ def plan() -> Network:
     Raises:
         OSError: no free port or no free file descriptor.
     """
-    port = _free_port()
+    port = free_port()
     guest, gate_inner = _pair()
     gate_outer, passt = _pair()
     return Network(
@@ -83,13 +83,6 @@ def port_was_taken(folder: Path) -> bool:
     """Whether passt ended because somebody else took the port between our choice and its start."""
     log = folder / "passt.log"
     return log.exists() and _PORT_TAKEN in log.read_text(errors="replace")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _pair() -> tuple[int, int]:

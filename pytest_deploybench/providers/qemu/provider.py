@@ -28,7 +28,8 @@ from pytest_deploybench.model import (
     ProviderOptions,
 )
 from pytest_deploybench.ports import Progress
-from pytest_deploybench.providers.qemu import acceleration, guest, identity, image, kept, network, preserved, template
+from pytest_deploybench.providers.local import host, identity, kept
+from pytest_deploybench.providers.qemu import acceleration, guest, identity_script, image, preserved, template
 from pytest_deploybench.providers.qemu.guest import Guest, Hardware
 from pytest_deploybench.providers.qemu.image import Image
 from pytest_deploybench.providers.qemu.preserved import Preserved
@@ -38,8 +39,6 @@ TOOLS = {acceleration.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "passt"
 """Programs that a machine needs, and the Debian package of each."""
 CPU_OVERCOMMIT = 2
 """Machines mostly wait for the network or run one job, so twice the host's cores may be promised."""
-MEMORY_RESERVE_GB = 1.0
-"""Left to the host and to the processes that drive the machines."""
 _SSH_WITHIN_S = 120.0
 _KEEPER_WITHIN_S = 5.0
 _CONSOLE_BYTES = 65_536
@@ -75,25 +74,13 @@ class QemuProvider:
         import psutil
 
         free = psutil.virtual_memory().available + sum(map(self._memory_held, list(self._guests)))
-        return Capacity(cpus=CPU_OVERCOMMIT * _host_cpus(), memory_gb=max(0.0, free / 2**30 - MEMORY_RESERVE_GB))
+        return Capacity(cpus=CPU_OVERCOMMIT * host.cpus(), memory_gb=max(0.0, free / 2**30 - host.MEMORY_RESERVE_GB))
 
     def refusal(self, size: MachineSize) -> str | None:
         """Whether such a machine can ever run here, judged by numbers alone."""
-        import psutil
-
         if size.accelerator:
             return f"needs an NVIDIA GPU ({size.accelerator}), local QEMU has none"
-        memory_gb = psutil.virtual_memory().total / 2**30 - MEMORY_RESERVE_GB
-        disk_gb = shutil.disk_usage(_existing(self._machines)).free / 2**30
-        shortages = (
-            ("CPUs", size.cpus, _host_cpus()),
-            ("GB of memory", size.memory_gb, memory_gb),
-            ("GB of disk", size.disk_gb, disk_gb),
-        )
-        for what, wanted, there in shortages:
-            if wanted > there:
-                return f"needs {wanted:g} {what}, this host can give a machine {there:.4g}"
-        return None
+        return host.shortage(size, self._machines)
 
     def create(self, request: MachineRequest) -> Lease:
         """A machine that answers over SSH. The first of its size boots once, which takes longer.
@@ -111,7 +98,7 @@ class QemuProvider:
             saved,
             hardware,
             self._folder(request.machine_id),
-            lambda: identity.script(who),
+            lambda: identity_script.script(who),
             lifetime_s=request.lifetime_s * saved.speed_factor,
             purpose=request.purpose,
         )
@@ -120,7 +107,7 @@ class QemuProvider:
         except BaseException:
             machine.end()
             raise
-        address = Address(network.LOOPBACK, machine.ssh_port, identity.USER, who.login_key.private, who.host_key.public)
+        address = Address(host.LOOPBACK, machine.ssh_port, identity.USER, who.login_key.private, who.host_key.public)
         facts = MachineFacts(
             provider="qemu",
             image=hardware.image.digest,
@@ -193,7 +180,7 @@ class QemuProvider:
             lifetime_s=request.lifetime_s * what.facts.speed_factor,
             purpose=request.purpose,
         )
-        address = replace(what.address, host=network.LOOPBACK, port=machine.ssh_port)
+        address = replace(what.address, host=host.LOOPBACK, port=machine.ssh_port)
         return self._lease(request.machine_id, machine, replace(what, address=address))
 
     def _lease(self, machine_id: str, machine: Guest, what: Preserved) -> Lease:
@@ -252,16 +239,3 @@ def _check_tools() -> None:
             f"not installed: {', '.join(missing)}. Run `deploybench doctor --fix`, or install the Debian "
             f"package{'s' if len(missing) > 1 else ''} {' '.join(missing.values())}"
         )
-
-
-def _host_cpus() -> int:
-    import psutil
-
-    return psutil.cpu_count() or 1
-
-
-def _existing(path: Path) -> Path:
-    """The nearest folder that is there: where a machine's disk would be made."""
-    while not path.exists():
-        path = path.parent
-    return path

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_deploybench.errors import UsageError
+from pytest_deploybench.providers.local import debian
 from pytest_deploybench.providers.qemu import cloud, image, network
 
 
@@ -106,7 +107,7 @@ def test_the_seed_is_a_disk_that_cloud_init_looks_for(qcow2: Path, tmp_path: Pat
 
 
 def test_the_seed_installs_what_our_own_image_has_built_in() -> None:
-    guest = image.guest_files((b"PEM",))
+    guest = debian.guest_files((b"PEM",))
     files = cloud.seed_files(guest, "digest")
     user_data = json.loads(files["user-data"].removeprefix(b"#cloud-config\n"))
     written = {entry["path"]: entry for entry in user_data["write_files"]}

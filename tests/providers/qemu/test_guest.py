@@ -16,8 +16,8 @@ from pytest_deploybench.providers.qemu import network, stored, template
 from pytest_deploybench.providers.qemu.acceleration import Acceleration
 from pytest_deploybench.providers.qemu.guest import Memory
 from pytest_deploybench.providers.qemu.stored import Template
+from tests.providers.local.processes import Watched, command_pids, open_descriptors
 from tests.providers.qemu import tiny
-from tests.providers.qemu.processes import Watched, command_pids, open_descriptors
 
 A, B = re.compile(b"A"), re.compile(b"B")
 
@@ -117,7 +117,7 @@ def test_a_port_that_others_take_again_and_again_is_an_error(tmp_path: Path, mon
     made = tiny.hardware(tmp_path, *tiny.WAIT)
     cold = Template(tmp_path, speed_factor=1.0, cold_because="a test")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr(network, "_free_port", lambda: taken.getsockname()[1])
+        monkeypatch.setattr(network, "free_port", lambda: taken.getsockname()[1])
         with pytest.raises(InfraError, match="taken 5 times"):
             template.awaken(cold, made, tmp_path / "machine", lambda: "", lifetime_s=600, purpose="a test")
     assert not (tmp_path / "machine").exists()

@@ -20,7 +20,8 @@ import pytest
 from platformdirs import user_cache_path
 
 from pytest_deploybench.errors import InfraError
-from pytest_deploybench.providers.qemu import bootstrap, image, trust
+from pytest_deploybench.providers.local import bootstrap, debian, trust
+from pytest_deploybench.providers.qemu import image
 
 GIB = 1 << 30
 
@@ -152,8 +153,8 @@ def test_the_digest_names_everything_that_decides_what_boots() -> None:
 
 
 def test_the_guest_gets_the_variables_of_a_proxy_only_where_there_is_one() -> None:
-    assert "etc/environment" not in image.guest_files(())
-    files = image.guest_files((b"PEM",))
+    assert "etc/environment" not in debian.guest_files(())
+    files = debian.guest_files((b"PEM",))
     assert files["etc/environment"].decode() == trust.environment()
     assert files["usr/local/share/ca-certificates/host-0.crt"] == b"PEM"
 
@@ -163,7 +164,7 @@ def test_the_guest_gets_the_variables_of_a_proxy_only_where_there_is_one() -> No
 
 @pytest.fixture
 def service() -> ModuleType:
-    path = image.OVERLAY / "usr/lib/deploybench/identity"
+    path = debian.OVERLAY / "usr/lib/deploybench/identity"
     loader = SourceFileLoader("identity_service", str(path))
     spec = importlib.util.spec_from_loader("identity_service", loader)
     assert spec is not None

@@ -15,12 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_deploybench.providers.qemu import kept, network
-from pytest_deploybench.providers.qemu.keeper import Command
-from pytest_deploybench.providers.qemu.kept import Exit
+from pytest_deploybench.providers.local import kept
+from pytest_deploybench.providers.local.keeper import Command
+from pytest_deploybench.providers.local.kept import Exit
+from pytest_deploybench.providers.qemu import network
+from tests.providers.local.processes import eventually, open_descriptors
 from tests.providers.qemu.canary import Canary
 from tests.providers.qemu.frames import DNS, GATEWAY, GUEST, Wire, tcp, udp
-from tests.providers.qemu.processes import eventually, open_descriptors
 
 pytestmark = pytest.mark.skipif(shutil.which("passt") is None, reason="passt is not installed")
 

@@ -21,13 +21,14 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from pytest_deploybench.errors import InfraError, MissingToolError
 from pytest_deploybench.model import Lease, MachineRequest, MachineSize, MachineState, ProviderOptions
-from pytest_deploybench.providers.qemu import kept
+from pytest_deploybench.providers.local import kept
+from pytest_deploybench.providers.local.host import MEMORY_RESERVE_GB
 from pytest_deploybench.providers.qemu.gate import GATEWAY_ADDRESS, GUEST_ADDRESS
-from pytest_deploybench.providers.qemu.provider import MEMORY_RESERVE_GB, QemuProvider
+from pytest_deploybench.providers.qemu.provider import QemuProvider
 from pytest_deploybench.transport import SshMachine
+from tests.providers.local.processes import Watched, command_pids, eventually, keeper_pid
 from tests.providers.qemu import tiny
 from tests.providers.qemu.canary import Canary
-from tests.providers.qemu.processes import Watched, command_pids, eventually, keeper_pid
 from tests.providers.qemu.test_network import own_addresses
 
 SIZE = MachineSize(cpus=2, memory_gb=2, disk_gb=10)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from pytest_deploybench.errors import InfraError
-from pytest_deploybench.providers.qemu import keeper, kept
-from pytest_deploybench.providers.qemu.keeper import BoundedLog, Command
-from pytest_deploybench.providers.qemu.kept import Exit, Kept
-from tests.providers.qemu.processes import Watched, command_pids, eventually, keeper_pid
+from pytest_deploybench.providers.local import keeper, kept
+from pytest_deploybench.providers.local.keeper import BoundedLog, Command
+from pytest_deploybench.providers.local.kept import Exit, Kept
+from tests.providers.local.processes import Watched, command_pids, eventually, keeper_pid
 
 FOREVER = "sleep 600"
 WAIT = "read _ <gate"
@@ -57,8 +57,8 @@ def exit_within(folder: Path) -> Exit | None:
 OWNER = """
 import os, sys, time
 from pathlib import Path
-from pytest_deploybench.providers.qemu import kept
-from pytest_deploybench.providers.qemu.keeper import Command
+from pytest_deploybench.providers.local import kept
+from pytest_deploybench.providers.local.keeper import Command
 folder, forks = Path(sys.argv[1]), sys.argv[2] == "forks"
 command = Command("main", ["sleep", "600"], "out", "err", [])
 machine = kept.launch(folder, [command], lifetime_s=600, purpose="a test")
@@ -111,9 +111,8 @@ def test_the_lifetime_ends_the_machine_without_anybody(folder: Path, kept_machin
 
 def test_another_process_can_end_it(folder: Path, kept_machines: list[Kept]) -> None:
     watched = start(folder, kept_machines, shell("main", f"exec {FOREVER}"))
-    call = (
-        f"from pathlib import Path; from pytest_deploybench.providers.qemu import kept; kept.end(Path({str(folder)!r}))"
-    )
+    imports = "from pathlib import Path; from pytest_deploybench.providers.local import kept"
+    call = f"{imports}; kept.end(Path({str(folder)!r}))"
     subprocess.run([sys.executable, "-c", call], check=True)
     assert watched.ended(0.0)
     assert not folder.exists()

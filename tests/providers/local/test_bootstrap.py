@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_deploybench.errors import InfraError, MissingToolError
-from pytest_deploybench.providers.qemu import bootstrap
+from pytest_deploybench.providers.local import bootstrap
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_deploybench.providers.qemu import trust
+from pytest_deploybench.providers.local import trust
 
 
 def _pem(content: bytes, *, width: int = 64) -> bytes:

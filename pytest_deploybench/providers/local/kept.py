@@ -10,14 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_deploybench.errors import InfraError
-from pytest_deploybench.providers.qemu import keeper
-from pytest_deploybench.providers.qemu.keeper import Command, Orders
+from pytest_deploybench.providers.local import keeper
+from pytest_deploybench.providers.local.keeper import Command, Orders
 
 _END_WITHIN_S = 15.0
 
@@ -48,17 +48,22 @@ class Kept:
             self._process.wait(_END_WITHIN_S)
 
 
-def launch(folder: Path, commands: list[Command], *, lifetime_s: float, purpose: str) -> Kept:
+def launch(
+    folder: Path, commands: list[Command], *, lifetime_s: float, purpose: str, prefix: Sequence[str] = ()
+) -> Kept:
     """Start a keeper and, through it, the commands; the last of them is the main one.
 
     The folder must exist. It belongs to the keeper from now on.
+
+    Args:
+        prefix: a command that runs the keeper, in the same process, in another setting.
 
     Raises:
         InfraError: a command cannot be run.
     """
     orders = Orders(str(folder), os.getpid(), lifetime_s, purpose, commands)
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", keeper.__file__],
+        [*prefix, sys.executable, "-I", "-S", keeper.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -106,8 +111,16 @@ def pids(folder: Path) -> list[int]:
     return [int(entry["pid"]) for entry in entries if _alive(entry)]
 
 
-def end(folder: Path) -> None:
+def remove_tree(folder: Path) -> None:
+    """Remove as much of a folder as this user can."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def end(folder: Path, remove: Callable[[Path], None] = remove_tree) -> None:
     """End whatever runs for this folder and remove it. From any process; a missing folder is fine.
+
+    Args:
+        remove: removes the folder; needed where files of other users lie in it.
 
     Raises:
         InfraError: something is still there, and what.
@@ -118,7 +131,8 @@ def end(folder: Path) -> None:
             _kill(entry)
         if left := pids(folder):
             raise InfraError(f"processes {', '.join(map(str, left))} of {folder} do not end; see them with ps")
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        remove(folder)
     if folder.exists():
         raise InfraError(f"{folder} cannot be removed; check its owner and permissions, then remove it by hand")
 

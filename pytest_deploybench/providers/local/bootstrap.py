@@ -61,6 +61,7 @@ FAILURES = (
 )
 """Words in the last lines of a failed build, and what to do about it. The first row that fits counts."""
 
+_PURPOSE = "building the machine image"
 _LAST_LINES, _QUOTED_LINES = 60, 15
 
 
@@ -87,14 +88,14 @@ def check_host(folder: Path, disk_bytes: int) -> None:
         InfraError: not enough disk space.
     """
     tools = TOOLS | ({} if os.geteuid() == 0 else TOOLS_WITHOUT_ROOT)
-    require(tools, "building the machine image")
+    require(tools, _PURPOSE)
     if not KEYRING.exists():
         raise MissingToolError(
             f"building the machine image needs {KEYRING}: install the package debian-archive-keyring, "
             "or run `deploybench doctor --fix`"
         )
     if os.geteuid() != 0:
-        _require_subordinate_ids(getpass.getuser())
+        require_subordinate_ids(getpass.getuser(), _PURPOSE)
     for place, needed in _space(folder, disk_bytes).items():
         free = shutil.disk_usage(place).free
         if free < needed:
@@ -112,6 +113,17 @@ def require(tools: dict[str, str], purpose: str) -> None:
         raise MissingToolError(
             f"{purpose} needs more programs: run `sudo apt-get install {packages}` or `deploybench doctor --fix`"
         )
+
+
+def require_subordinate_ids(user: str, purpose: str) -> None:
+    """Raise a MissingToolError that says how `user` gets ids beside its own."""
+    for file in SUBORDINATE_IDS:
+        lines = file.read_text().splitlines() if file.exists() else []
+        if not any(line.split(":")[0] in {user, str(os.getuid())} for line in lines):
+            raise MissingToolError(
+                f"{purpose} as {user} needs a range of subordinate ids in {file}: run "
+                f"`sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}`, or do it as root"
+            )
 
 
 def search_path() -> str:
@@ -190,16 +202,6 @@ def _follow(lines: Iterable[str], last: deque[str], started: float, progress: Pr
         last.append(line.rstrip())
         if stages and line.startswith(stages[0][0]):
             progress(f"image: {stages.pop(0)[1]} ({time.monotonic() - started:.0f} s)")
-
-
-def _require_subordinate_ids(user: str) -> None:
-    for file in SUBORDINATE_IDS:
-        lines = file.read_text().splitlines() if file.exists() else []
-        if not any(line.split(":")[0] in {user, str(os.getuid())} for line in lines):
-            raise MissingToolError(
-                f"building the machine image as {user} needs a range of subordinate ids in {file}: run "
-                f"`sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}`, or build once as root"
-            )
 
 
 def _space(folder: Path, disk_bytes: int) -> dict[Path, int]:

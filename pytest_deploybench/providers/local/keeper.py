@@ -2,7 +2,7 @@
 
 Run as `python -I -S keeper.py` in a session of its own. What it promises:
 
-- It imports the standard library only and knows nothing of QEMU: it is given command lines and runs them.
+- It imports the standard library only and knows nothing of machines: it is given command lines and runs them.
 - It ends everything it started and removes the machine's folder as soon as the owner asks (SIGTERM), the owner dies
   (the pipe on standard input closes, or the owner's process ends), or the lifetime is over.
 - When one of its commands (the last is the main one) ends on its own, the rest is ended too and `exit.json` says
@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -125,6 +126,8 @@ class Keeper:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, BoundedLog] = {}
         self._stop_reason: str | None = None
+        self._own_end = select.poll()  # asked by children; a child in a pid namespace of its own knows no pid of ours
+        self._own_end.register(os.pidfd_open(os.getpid()), select.POLLIN)
 
     def start(self) -> None:
         """Run every command.
@@ -163,11 +166,14 @@ class Keeper:
     # --- starting ---
 
     def _spawn(self, command: Command) -> None:
-        keeper_pid = os.getpid()
+        keeper = select.poll()
+        keeper.register(
+            os.pidfd_open(os.getpid()), select.POLLIN
+        )  # not by its pid: a new pid namespace has no name for it
 
         def die_with_keeper() -> None:
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != keeper_pid:  # the keeper died before the kernel knew
+            if self._own_end.poll(0):  # the keeper died before the kernel knew
                 os._exit(1)
 
         # preexec_fn is safe here: this process has a single thread.
