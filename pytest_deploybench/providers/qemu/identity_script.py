@@ -1,12 +1,12 @@
 """What makes a restored guest a machine of its own: one script, made here, run once as root.
 
 Every guest restored from a saved state wakes up as the same machine at the same moment. The script gives it the right
-time, a host key, a login key, a machine-id, a name and randomness of its own, and only then starts the SSH server,
-which the image keeps off and without keys until here.
+time, a host key, a login key, a machine-id, a name and randomness of its own. The SSH server waits since before the
+state was saved, with a host key that nobody trusts and no login key.
 
-The script holds secrets: it travels over an anonymous socket, and the guest keeps it in memory only. It is a single
-Python process from a single heredoc, because under emulation every further process costs a noticeable part of a
-machine's start.
+The script holds secrets: it travels over an anonymous socket, and the guest keeps it in memory only. It is Python for
+the guest's `identity` program, which is part of the saved state: it starts no process of its own, because under
+emulation each costs a noticeable part of a machine's start.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import time
 
 from pytest_deploybench.providers.local.identity import USER, Identity
 
+_SSHD_WITHIN_S = 60.0
+
 _SCRIPT = """\
-exec python3 -I -S - <<'PYTHON'
 me = {facts!r}
-import fcntl, os, pwd, socket, struct, time
-time.clock_settime(time.CLOCK_REALTIME, me["now"] + time.monotonic() - float(os.environ["RECEIVED_AT"]))
+import fcntl, os, pwd, signal, socket, struct, time  # all there already: `identity` has imported them
+time.clock_settime(time.CLOCK_REALTIME, me["now"] + time.monotonic() - received_at)
 with open("/dev/urandom", "wb") as device:
     seed = me["seed"]
     fcntl.ioctl(device, 0x40085203, struct.pack("ii", 8 * len(seed), len(seed)) + seed)  # RNDADDENTROPY
@@ -55,15 +56,24 @@ write(folder + "/authorized_keys", me["login_public"] + "\\n", 0o600, owner)
 wanted = "/etc/systemd/system/multi-user.target.wants/ssh.service"  # `systemctl enable` takes seconds under emulation
 if not os.path.lexists(wanted):
     os.symlink("/lib/systemd/system/ssh.service", wanted)
-os.execvp("systemctl", ["systemctl", "start", "--no-block", "ssh.service"])
-PYTHON
+if not sshd_reads_keys_anew:
+    with open("/run/sshd.pid") as file:
+        sshd = int(file.read())
+    os.unlink("/run/sshd.pid")
+    os.kill(sshd, signal.SIGHUP)  # it begins anew, and writes its number down once it listens
+    deadline = time.monotonic() + {sshd_within_s}
+    while not os.path.exists("/run/sshd.pid"):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the SSH server did not begin anew")
+        time.sleep(0.005)
 """
 
 
 def script(identity: Identity) -> str:
     """The script that makes the guest this machine; to be sent at once, because it carries the time.
 
-    `RECEIVED_AT` in its environment is the guest's monotonic clock at its arrival: it starts slowly under emulation.
+    Where it runs, `received_at` is the guest's monotonic clock at its arrival, and `sshd_reads_keys_anew` says whether
+    a host key that is there counts from the next connection on.
     """
     facts = {
         "now": time.time(),
@@ -75,4 +85,4 @@ def script(identity: Identity) -> str:
         "login_public": identity.login_key.public,
         "user": USER,
     }
-    return _SCRIPT.format(facts=facts)
+    return _SCRIPT.format(facts=facts, sshd_within_s=_SSHD_WITHIN_S)

@@ -39,7 +39,6 @@ TOOLS = {acceleration.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "passt"
 """Programs that a machine needs, and the Debian package of each."""
 CPU_OVERCOMMIT = 2
 """Machines mostly wait for the network or run one job, so twice the host's cores may be promised."""
-_SSH_WITHIN_S = 120.0
 _KEEPER_WITHIN_S = 5.0
 _CONSOLE_BYTES = 65_536
 _KILLED_BY_SIGNAL = b"terminating on signal"
@@ -102,11 +101,6 @@ class QemuProvider:
             lifetime_s=request.lifetime_s * saved.speed_factor,
             purpose=request.purpose,
         )
-        try:
-            machine.await_ssh(_SSH_WITHIN_S)
-        except BaseException:
-            machine.end()
-            raise
         address = Address(host.LOOPBACK, machine.ssh_port, identity.USER, who.login_key.private, who.host_key.public)
         facts = MachineFacts(
             provider="qemu",

@@ -266,7 +266,7 @@ def _made_cold(template: Template, because: str) -> Template:
 
 def _workload_seconds(template: Template, hardware: Hardware, scratch: Path) -> float:
     """Run the speed workload on a throw-away machine, which also proves that the template can be restored."""
-    script = f"python3 -I -S - > /dev/ttyS0 <<'PYTHON'\n{_WORKLOAD}PYTHON\n"
+    script = f"import sys; sys.stdout = open('/dev/ttyS0', 'w', buffering=1)\n{_WORKLOAD}"
     machine = awaken(template, hardware, _place(scratch), lambda: script, lifetime_s=_BUILD_LIFETIME_S, purpose="speed")
     try:
         found = machine.await_console(_WORKLOAD_RESULT, _RESULT_WITHIN_S)

@@ -55,7 +55,7 @@ def test_a_guest_that_stays_silent_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InfraError, match="did not boot within 1 s"):
         machine.await_console(A, 1)
     with pytest.raises(InfraError, match="did not take its identity within 1 s"):
-        machine.become("true", 1)
+        machine.become("pass", 1)
     with pytest.raises(InfraError, match="did not answer over SSH within 1 s"):
         machine.await_ssh(1)
     machine.end()
@@ -66,7 +66,7 @@ def test_a_guest_killed_while_it_takes_its_identity_is_an_error(tmp_path: Path) 
     machine.await_console(A, 60)
     os.kill(command_pids(machine.folder)["qemu"], signal.SIGKILL)
     with pytest.raises(InfraError, match="identity"):
-        machine.become("true", 60)
+        machine.become("pass", 60)
     machine.end()
 
 

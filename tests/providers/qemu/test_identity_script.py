@@ -1,9 +1,8 @@
-"""The script that carries an identity is a program that a shell and Python accept."""
+"""The script that carries an identity is a program that Python accepts."""
 
 from __future__ import annotations
 
 import ast
-import subprocess
 
 from pytest_deploybench.providers.local import identity
 from pytest_deploybench.providers.qemu import identity_script
@@ -12,9 +11,7 @@ from pytest_deploybench.providers.qemu import identity_script
 def test_the_script_is_sound_and_says_when_it_was_sent() -> None:
     who = identity.fresh("a")
     script = identity_script.script(who)
-    subprocess.run(["sh", "-n"], input=script.encode(), check=True)
-    program = script.partition("<<'PYTHON'\n")[2].rpartition("PYTHON\n")[0]
-    first = ast.parse(program).body[0]
+    first = ast.parse(script).body[0]
     assert isinstance(first, ast.Assign)
     facts = ast.literal_eval(first.value)
     assert facts["seed"] == who.seed
