@@ -13,10 +13,11 @@ Exit status 1 when the plugin's scheduler is above the limit where trials last a
 from __future__ import annotations
 
 import heapq
+import itertools
 import random
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -115,76 +116,82 @@ class Outcome:
     machines: int
 
 
-def simulate(
-    scheduler: type, collection: list[str], lineup: Lineup, seconds: Mapping[str, float], workers: int
-) -> Outcome:
-    """Run a collection of checks; `seconds` is what a trial takes before its first check, by unit."""
-    decides: Any = scheduler(Config(workers, lineup), Producer("bench", enabled=False))
+@dataclass(frozen=True)
+class Benchmark:
+    """All trials of all models, and how long each takes."""
+
+    lineup: Lineup
+    collection: list[str]
+    """The node ids of all checks, in the order in which the plugin lets a worker collect them."""
+    seconds: Mapping[str, float]
+    """What a trial takes before its first check, by unit."""
+
+    def bound_s(self, workers: int) -> float:
+        """What no schedule can beat: the longest trial, or all of them spread evenly."""
+        whole = [took + (len(CHECKS) + OWN_CHECKS) * CHECK_S for took in self.seconds.values()]
+        return max(*whole, sum(whole) / workers)
+
+    def ending_early(self) -> Benchmark:
+        """The same, with trials that last a drawn share of what they may."""
+        share = random.Random(2026)  # noqa: S311 - a simulation
+        return replace(self, seconds={unit: took * share.uniform(0.1, 1.0) for unit, took in self.seconds.items()})
+
+
+def planned() -> Benchmark:
+    """The benchmark with trials that last as long as they may."""
+    durations, lineup = budgets(), assemble([], MODELS, 1, lambda _: True)
+    names = [*CHECKS, *(f"test_claim_{number}" for number in range(OWN_CHECKS))]
+    collection = [
+        f"tasks/{task}/test_{task}.py::{check}[{trial}]"
+        for task in sorted(durations, key=lambda task: -durations[task])
+        for trial in lineup.entries
+        for check in names
+    ]
+    return Benchmark(
+        lineup, collection, {lineup.unit(nodeid): durations[nodeid.split("/")[1]] for nodeid in collection}
+    )
+
+
+def simulate(scheduler: type, benchmark: Benchmark, workers: int) -> Outcome:
+    """What a session with so many workers takes under a scheduler."""
+    decides: Any = scheduler(Config(workers, benchmark.lineup), Producer("bench", enabled=False))
     nodes = [Worker(SimpleNamespace(id=f"gw{number}")) for number in range(workers)]
     for node in nodes:
         decides.add_node(node)
     for node in nodes:
-        decides.add_node_collection(node, collection)
+        decides.add_node_collection(node, benchmark.collection)
     decides.schedule()
     events: list[tuple[float, int, float]] = []
     now, machines = 0.0, 0
     while True:
         for number, node in enumerate(nodes):
             if node.can_begin:
-                unit = lineup.unit(collection[node.queue[0]])
-                took = CHECK_S if node.trial == unit else CHECK_S + seconds[unit]
+                unit = benchmark.lineup.unit(benchmark.collection[node.queue[0]])
+                took = CHECK_S if node.trial == unit else CHECK_S + benchmark.seconds[unit]
                 machines += node.trial != unit
                 node.busy, node.trial = True, unit
                 heapq.heappush(events, (now + took, number, took))
         if not events:
             break
         now, number, took = heapq.heappop(events)
-        node = nodes[number]
-        node.busy = False
-        decides.mark_test_complete(node, node.queue.pop(0), took)
+        nodes[number].busy = False
+        decides.mark_test_complete(nodes[number], nodes[number].queue.pop(0), took)
     if any(node.queue for node in nodes):
         sys.exit("a scheduler left checks behind")
     return Outcome(now, machines)
 
 
-def checks(durations: Mapping[str, float], lineup: Lineup) -> list[str]:
-    """The node ids of all checks, in the order in which the plugin lets a worker collect them."""
-    names = [*CHECKS, *(f"test_claim_{number}" for number in range(OWN_CHECKS))]
-    longest_first = sorted(durations, key=lambda task: -durations[task])
-    return [
-        f"tasks/{task}/test_{task}.py::{check}[{trial}]"
-        for task in longest_first
-        for trial in lineup.entries
-        for check in names
-    ]
-
-
-def rows(
-    seconds: Mapping[str, float], collection: list[str], lineup: Lineup
-) -> Iterator[tuple[int, str, Outcome, float]]:
-    """(workers, scheduler, outcome, makespan in units of the bound)"""
-    whole = [took + (len(CHECKS) + OWN_CHECKS) * CHECK_S for took in seconds.values()]
-    for workers in WORKERS:
-        bound = max(*whole, sum(whole) / workers)
-        for name, scheduler in SCHEDULERS.items():
-            outcome = simulate(scheduler, collection, lineup, seconds, workers)
-            yield workers, name, outcome, outcome.makespan_s / bound
-
-
 def main() -> None:
-    durations = budgets()
-    lineup = assemble([], MODELS, 1, lambda _: True)
-    collection = checks(durations, lineup)
-    units = {lineup.unit(nodeid): durations[nodeid.split("/")[1]] for nodeid in collection}
-    share = random.Random(2026)  # noqa: S311 - a simulation
-    early = {unit: took * share.uniform(0.1, 1.0) for unit, took in units.items()}
-    too_long = False
-    for title, seconds in (("trials last as long as they may", units), ("agents end early, which nobody knows", early)):
+    as_planned, too_long = planned(), False
+    cases = {"trials last as long as they may": as_planned, "agents end early": as_planned.ending_early()}
+    for title, benchmark in cases.items():
         table = Table("workers", "scheduler", "makespan", "/ bound", "machines", title=title, box=None)
-        for workers, name, outcome, ratio in rows(seconds, collection, lineup):
+        for workers, (name, scheduler) in itertools.product(WORKERS, SCHEDULERS.items()):
+            outcome = simulate(scheduler, benchmark, workers)
+            ratio = outcome.makespan_s / benchmark.bound_s(workers)
             hours = f"{outcome.makespan_s / 3600:.2f} h"
             table.add_row(str(workers), name, hours, f"{ratio:.3f}", str(outcome.machines))
-            too_long |= SCHEDULERS[name] is TrialScheduling and seconds is units and ratio > LIMIT
+            too_long |= scheduler is TrialScheduling and benchmark is as_planned and ratio > LIMIT
         Console().print(table)
     sys.exit(too_long)
 

@@ -5,6 +5,8 @@ Workers collect the longest trials first (`collection`), and units are handed ou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -28,6 +30,11 @@ class TrialScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist is no
 
     def _split_scope(self, nodeid: str) -> str:
         return self._lineup.unit(nodeid)
+
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        # Every worker sends all node ids anew, and hundreds of copies would be most of the controller's memory.
+        known = next(iter(self.registered_collections.values()), collection)
+        super().add_node_collection(node, known if known == collection else collection)
 
     def _reschedule(self, node: WorkerController) -> None:
         # A worker keeps its last test until it knows the next one. Only then it gets the next trial: handed out

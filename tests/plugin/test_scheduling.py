@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
+from types import SimpleNamespace
 
 import pytest
+from xdist.remote import Producer
 
+from bench.scheduling import LIMIT, WORKERS, Config, Worker, planned, simulate
 from pytest_deploybench.plugin.layer1_checks import CHECKS
+from pytest_deploybench.plugin.scheduling import TrialScheduling
 from tests.plugin.conftest import Project
 
 CRASHING = """\
@@ -65,6 +69,36 @@ def test_a_trial_does_not_wait_behind_a_long_one_while_a_worker_is_idle(project:
     third = "def test_ends(layer1): open('third_is_over', 'w').close()\n"
     project.task("c_venue20", checks=third, budget__agent_s=700, budget__check_s=20)
     project.run("--deploybench-agent=noop", "-n2").assert_outcomes(passed=3 * len(CHECKS) + 7)
+
+
+def test_the_contestants_of_one_task_run_in_parallel(project: Project) -> None:
+    os.mkfifo(project.path / "meeting")
+    meets = (
+        "def test_meets(layer1, trial_key):\n    open('meeting', 'w' if trial_key.agent == 'noop' else 'r').close()\n"
+    )
+    project.task(checks=meets, budget__check_s=60)
+    agents = ("--deploybench-agent=noop", "--deploybench-agent=reference")
+    project.run(*agents, "-n2").assert_outcomes(passed=2 * (len(CHECKS) + 1))
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_the_whole_benchmark_ends_near_the_earliest_possible_moment(workers: int) -> None:
+    benchmark = planned()
+    outcome = simulate(TrialScheduling, benchmark, workers)
+    assert outcome.makespan_s <= LIMIT * benchmark.bound_s(workers)
+    assert outcome.machines == len(benchmark.seconds) == 51 * 4
+
+
+def test_the_node_ids_of_all_workers_are_kept_once() -> None:
+    benchmark = planned()
+    scheduler = TrialScheduling(Config(2, benchmark.lineup), Producer("test", enabled=False))  # type: ignore[arg-type]
+    for name in ("gw0", "gw1"):
+        worker = Worker(SimpleNamespace(id=name))
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, [f"{nodeid} "[:-1] for nodeid in benchmark.collection])
+    first, second = scheduler.registered_collections.values()
+    assert first == benchmark.collection
+    assert all(one is other for one, other in zip(first, second, strict=True))
 
 
 def test_without_xdist_the_order_is_pytests(project: Project) -> None:
