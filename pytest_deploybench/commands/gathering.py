@@ -10,18 +10,17 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
-from pytest_deploybench.earlier import RUN_FILE
+from pytest_deploybench.earlier import BEGUN_FILE, RUN_FILE, TRIAL_FILE
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.model import RunRecord, TrialKey, TrialRecord
 from pytest_deploybench.redact import printable
 from pytest_deploybench.reports.json import Salvaged, load_trial, salvage_run
 from pytest_deploybench.reports.merge import merge
-
-TRIAL_FILE = "record.json"
 
 PART_READ = 1
 """Exit status: there is a report, and it lacks what could not be read."""
@@ -117,7 +116,12 @@ def _from_trials(folder: Path, problems: Sequence[str]) -> Salvaged:
     if not trials:
         return Salvaged(None, tuple(told))
     told.append(f"{folder}: the records of its {len(trials)} finished trials are used instead")
-    return Salvaged(_frame(folder, trials), tuple(told))
+    last = max(map(_ended, trials)).isoformat()
+    return Salvaged(replace(_frame(folder, trials), trials=tuple(trials), finished_at=last), tuple(told))
+
+
+def _ended(trial: TrialRecord) -> datetime:
+    return datetime.fromisoformat(trial.started_at) + timedelta(seconds=trial.durations.get("total", 0.0))
 
 
 def _attempts(folder: Path) -> Iterator[Path]:
@@ -125,6 +129,10 @@ def _attempts(folder: Path) -> Iterator[Path]:
 
 
 def _frame(folder: Path, trials: Sequence[TrialRecord]) -> RunRecord:
+    """What the session left word of when it began; made up from its trials where not even that is there."""
+    begun = _text(folder / BEGUN_FILE)
+    if isinstance(begun, str) and (run := salvage_run(begun).run):
+        return run
     started = [trial.started_at for trial in trials]
     providers = dict.fromkeys(trial.machine.provider for trial in trials if trial.machine)
     return RunRecord(
@@ -135,7 +143,7 @@ def _frame(folder: Path, trials: Sequence[TrialRecord]) -> RunRecord:
         provider=" + ".join(providers),
         run_seed=trials[0].run_seed,
         versions={},
-        trials=tuple(trials),
+        trials=(),
     )
 
 

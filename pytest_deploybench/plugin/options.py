@@ -149,6 +149,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Where the results of all trials go as JSON (default: run.json in the run's folder)",
     )
     group.addoption(
+        "--deploybench-baseline",
+        choices=("paper",),
+        help="Show published pass rates beside those of this run: the paper's (DeployBench, arXiv 2606.05238)",
+    )
+    group.addoption(
         "--deploybench-sources",
         type=Path,
         metavar="DIR",

@@ -64,10 +64,15 @@ class Output:
         run = self._recorder.run
         if run is None:
             return
+        from pytest_deploybench import stepsummary
+        from pytest_deploybench.reports.baseline import BASELINES
         from pytest_deploybench.reports.terminal import render
 
         writer = self._config.get_terminal_writer()
+        baseline = BASELINES.get(self._config.option.deploybench_baseline)
         terminalreporter.section("deploybench")
-        terminalreporter.write_line(render(run, writer.fullwidth, writer.hasmarkup).rstrip("\n"))
+        terminalreporter.write_line(render(run, writer.fullwidth, writer.hasmarkup, baseline).rstrip("\n"))
+        if problem := stepsummary.append(run, baseline):
+            terminalreporter.write_line(f"deploybench: {problem}", yellow=True)
         terminalreporter.write_line(f"records: {self._settings.json_path}")
         terminalreporter.write_line(f"evidence: {self._settings.run_dir}")

@@ -172,17 +172,28 @@ def _machine(read: Callable[[MachineFacts], object]) -> Callable[[Side], Iterabl
 _SETTINGS: Mapping[str, Callable[[Side], Iterable[object]]] = {
     "agent": lambda side: (trial.agent for trial in side.trials),
     "attempts": lambda side: (max(trial.attempt for trial in side.trials),),
-    "provider": _machine(lambda facts: facts.provider),
     "image": _machine(lambda facts: facts.image),
     "acceleration": _machine(lambda facts: facts.acceleration),
-    "pytest_deploybench": lambda side: (side.run.versions.get("pytest_deploybench", "unknown"),),
-    "seed": lambda side: (trial.run_seed for trial in side.trials),
 }
-"""What a reader of a comparison must know when it differs, and the values that it has on a side."""
+"""What a reader of a comparison must know when it differs, and the values that it has in the trials of a side."""
 
 
 def _settings(a: Side, b: Side) -> Iterable[Setting]:
     for name, values_of in _SETTINGS.items():
-        told_a, told_b = (_listed(sorted({str(value) for value in values_of(side)})) for side in (a, b))
+        told_a, told_b = ({str(value) for value in values_of(side)} for side in (a, b))
         if told_a != told_b:
-            yield Setting(name, told_a, told_b)
+            yield Setting(name, *(", ".join(sorted(told)) or "unknown" for told in (told_a, told_b)))
+    of_a, of_b = _of_run(a.run), _of_run(b.run)
+    for option in sorted(of_a.keys() | of_b.keys()):
+        if of_a.get(option) != of_b.get(option):
+            yield Setting(option, of_a.get(option, "not told"), of_b.get(option, "not told"))
+
+
+def _of_run(run: RunRecord) -> Mapping[str, str]:
+    """What a run tells of its settings; an older one tells less."""
+    return {
+        "version of pytest_deploybench": run.versions.get("pytest_deploybench", "unknown"),
+        "--deploybench-provider": run.provider,
+        "--deploybench-seed": str(run.run_seed),
+        **run.settings,
+    }

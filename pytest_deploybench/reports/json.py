@@ -3,7 +3,9 @@
 Promises a reviewer can check: no file is opened here; what was written is read back as the same value; a text that is
 damaged or of another schema version is refused with its name, the key and the remedy, never half read. Only
 `salvage_run` gives the good trials of a damaged run, and says of each other one why it is not among them.
-Keys that this version does not know are passed over, so that a later version may add some without a new number.
+`run.schema.json` beside this file is the promise to programs that read these files: `run.json` as a whole,
+`record.json` as its `#/$defs/TrialRecord`. Keys that this version does not know are passed over, so that a later one
+may add some without a new number.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, TypeVar
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.model import SCHEMA_VERSION, RunRecord, TrialRecord
 
+_INSTANTS = frozenset({"started_at", "finished_at"})
 _Record = TypeVar("_Record", TrialRecord, RunRecord)
 
 
@@ -45,6 +48,19 @@ def load_run(text: str, where: object = "run.json") -> RunRecord:
         UsageError: the text is damaged or of another schema version.
     """
     return _load(RunRecord, text, where)
+
+
+def schema() -> dict[str, Any]:
+    """What `run.schema.json` holds: the JSON Schema of `run.json`."""
+    from pydantic import TypeAdapter
+
+    found = TypeAdapter(RunRecord).json_schema()
+    for record in (found, found["$defs"]["TrialRecord"]):
+        record["required"].append("schema_version")
+        record["properties"]["schema_version"] = {"const": SCHEMA_VERSION, "title": "Schema Version"}
+        for key in _INSTANTS & record["properties"].keys():
+            record["properties"][key]["format"] = "date-time"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
 @dataclass(frozen=True)
@@ -106,8 +122,8 @@ def _load(kind: type[_Record], text: str, where: object) -> _Record:
         raise UsageError(
             f"{where}: {key}: {first['msg']}. The file is not a whole {kind.__name__}; {_REMEDY}"
         ) from error
-    for key in ("started_at", "finished_at"):
-        _require_instant(getattr(record, key, record.started_at), f"{where}: {key}")
+    for key in sorted(_INSTANTS & vars(record).keys()):
+        _require_instant(getattr(record, key), f"{where}: {key}")
     return record
 
 

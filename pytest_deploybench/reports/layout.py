@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pytest_deploybench.redact import printable
-from pytest_deploybench.reports.statistics import Interval, Tally
+from pytest_deploybench.reports.statistics import Interval, Measured, Tally
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -73,7 +73,12 @@ def line(text: str, style: str = "") -> Text:
 
 
 def percent(rate: float | None) -> str:
-    return NOTHING if rate is None else f"{rate * 100:.0f} %"
+    return NOTHING if rate is None else f"{per_cent(rate)} %"
+
+
+def per_cent(rate: float | None, digits: int = 0) -> str:
+    """The number alone, for where the sign stands elsewhere."""
+    return NOTHING if rate is None else f"{rate * 100:.{digits}f}"
 
 
 def interval(found: Interval | None) -> str:
@@ -95,3 +100,22 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def amount(number: float | None) -> str:
+    """A large number with three digits or fewer: `2.15 M`."""
+    if number is None:
+        return NOTHING
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.0f}"
+
+
+def dollars(number: float | None) -> str:
+    return NOTHING if number is None else f"${number:,.2f}"
+
+
+def partly(shown: str, quantity: Measured, of: int) -> str:
+    """A figure made of a quantity, with how many trials know it where not all do."""
+    return f"{shown} ({quantity.n})" if 0 < quantity.n < of else shown

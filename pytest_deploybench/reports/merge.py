@@ -6,7 +6,7 @@ of two verdicts on it none is chosen for being better; every choice is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -33,7 +33,7 @@ class _Found:
 
 
 _REASONS: Sequence[tuple[str, Callable[[TrialRecord, TrialRecord], bool], bool]] = (
-    ("it is the same record", lambda earlier, later: earlier == later, False),
+    ("it is the same trial", lambda earlier, later: _bare(earlier) == _bare(later), False),
     ("the other one judged nothing", lambda _, later: later.verdict is Verdict.INVALID, False),
     ("the other one judged nothing", lambda earlier, _: earlier.verdict is Verdict.INVALID, True),
     ("the task was changed in between", lambda earlier, later: earlier.task_digest != later.task_digest, True),
@@ -41,6 +41,11 @@ _REASONS: Sequence[tuple[str, Callable[[TrialRecord, TrialRecord], bool], bool]]
     ("the first verdict counts, since a second try would be a second chance", lambda *_: True, False),
 )
 """Why one of two records of a trial is taken: the first reason that holds decides, True for the later one."""
+
+
+def _bare(trial: TrialRecord) -> TrialRecord:
+    """The trial without what tells in which run it lies."""
+    return replace(trial, resumed_from=None, folder="")
 
 
 def merge(runs: Sequence[RunRecord], names: Sequence[str]) -> Merged:
@@ -65,7 +70,27 @@ def merge(runs: Sequence[RunRecord], names: Sequence[str]) -> Merged:
             f"{key.folder.as_posix()}: {used.trial.verdict} of {names[used.origin]} is taken, "
             f"not {other.trial.verdict} of {names[other.origin]}: {why}"
         )
-    return Merged(_run(runs, taken), {key: each.origin for key, each in taken.items()}, tuple(notes))
+    run = _run(runs, taken)
+    notes += [*_different_settings(runs, names), *_different_tasks(run)]
+    return Merged(run, {key: each.origin for key, each in taken.items()}, tuple(notes))
+
+
+def _different_settings(runs: Sequence[RunRecord], names: Sequence[str]) -> Iterator[str]:
+    """What the verdicts of a run depend on should be the same in all of its parts."""
+    for option in sorted({option for run in runs for option in run.settings}):
+        values = {name: run.settings.get(option, "not told") for name, run in zip(names, runs, strict=True)}
+        if len(set(values.values())) > 1:
+            told = ", ".join(f"{value} in {name}" for name, value in values.items())
+            yield f"these runs were not made alike, {option}: {told}"
+
+
+def _different_tasks(run: RunRecord) -> Iterator[str]:
+    digests: dict[str, set[str]] = {}
+    for trial in run.trials:
+        digests.setdefault(trial.task, set()).add(trial.task_digest)
+    for task, found in digests.items():
+        if len(found) > 1:
+            yield f"{task}: its folder changed between these trials, so they did not all meet the same task"
 
 
 def _run(runs: Sequence[RunRecord], taken: Mapping[TrialKey, _Found]) -> RunRecord:

@@ -4,9 +4,9 @@ INVALID trials judged nothing. They are no part of the rate, and beside it stand
 so that nobody can hide failures among them.
 
 Several attempts at one task are not independent: a task that is too hard fails them all. So trials are clustered by
-task. Their interval is Wilson's at the number of independent trials that would vary as much as the clusters do (Korn and
-Graubard's effective sample size). It was taken rather than a bootstrap over tasks because it needs no random numbers,
-holds at rates of 0 and 1, where a bootstrap has no width, and is exactly Wilson's where each task has one trial.
+task. Their interval is Wilson's at the number of independent trials that would vary as much as the clusters do, the
+effective sample size of Korn and Graubard. It was taken rather than a bootstrap over tasks because it needs no random
+numbers, holds at rates of 0 and 1, where a bootstrap has no width, and is Wilson's own where each task has one trial.
 """
 
 from __future__ import annotations

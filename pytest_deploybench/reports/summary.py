@@ -5,21 +5,35 @@ Pure: a `RunRecord` in, a `Summary` out, so that each form of report says the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pytest_deploybench.model import Difficulty, Fault, Outcome, RunRecord, TrialRecord, Verdict
-from pytest_deploybench.reports.statistics import Tally, tally
+from pytest_deploybench.reports.statistics import (
+    Interval,
+    Measured,
+    Repeated,
+    Tally,
+    clustered,
+    measured,
+    repeated,
+    tally,
+)
 
 _HELD = ("seed", "agent", "evidence", "experiment", "checks")
 """Phases in which a trial holds a machine. Waiting for one is not among them."""
+
+PHASES = ("machine", *_HELD, "total")
+"""Of a trial's wall time; `machine` is waiting for one and getting it."""
 
 _AXES: Mapping[str, Callable[[TrialRecord], list[str]]] = {
     "domain": lambda trial: [trial.domain.value],
     "difficulty": lambda trial: [label for label in trial.labels if label in set(Difficulty)],
     "language": lambda trial: [label.removeprefix("lang_") for label in trial.labels if label.startswith("lang_")],
-    "label": lambda trial: [label for label in trial.labels if label in ("gpu", "qemu", "legacy")],
+    "label": lambda trial: [label for label in trial.labels if label in ("gpu", "qemu")],
+    "age": lambda trial: ["legacy" if "legacy" in trial.labels else "recent"],
 }
 
 _REMEDIES: Mapping[Fault, str] = {
@@ -36,12 +50,36 @@ _FULL_BELOW_MB = 16
 
 
 @dataclass(frozen=True)
+class Claims:
+    """How far an agent's own word can be trusted, over the valid trials."""
+
+    said_done: int = 0
+    """Trials in which the agent said that it had done its task."""
+    was_done: int = 0
+    """Those of them that passed."""
+
+
+@dataclass(frozen=True)
 class Standing:
     """How one contestant did."""
 
     contestant: str
     tally: Tally
+    interval: Interval | None
+    """Of the rate, clustered by task; None where nothing was judged."""
+    attempts: int
+    """The most valid attempts at any task."""
+    repeated: Repeated | None
+    """pass@k and pass^k for as many attempts; None where each task had one."""
+    claims: Claims
+    tokens: Measured
+    """Of a trial, input and output together, as far as the provider told all."""
+    cost_usd: Measured
+    """Of a trial, by list price."""
+    phases_s: Mapping[str, Measured]
+    """Wall time of a trial by `PHASES`."""
     machine_s: float
+    """How long its trials held machines, also in tries that broke."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +120,10 @@ class Summary:
 
     standings: tuple[Standing, ...]
     breakdowns: tuple[Breakdown, ...]
+    """Those that tell more than the whole."""
+    domains: tuple[Group, ...]
+    causes: Mapping[str, Mapping[str, int]]
+    """How many trials failed for what, by contestant; the most frequent cause first."""
     failed: tuple[Case, ...]
     invalid: tuple[Case, ...]
     swept: tuple[str, ...]
@@ -100,14 +142,14 @@ def summarise(run: RunRecord) -> Summary:
     names = _names(run.trials)
     contestants = by_contestant(run.trials)
     return Summary(
-        standings=tuple(
-            Standing(name, tally_of(trials), sum(map(_held, trials))) for name, trials in contestants.items()
-        ),
+        standings=tuple(_standing(name, trials) for name, trials in contestants.items()),
         breakdowns=tuple(
             Breakdown(axis, _groups(contestants, groups_of))
             for axis, groups_of in _AXES.items()
             if _adds_something(run.trials, groups_of)
         ),
+        domains=_groups(contestants, _AXES["domain"]),
+        causes=_causes(contestants),
         failed=tuple(_case(trial, names) for trial in run.trials if trial.verdict is Verdict.FAILED),
         invalid=tuple(_case(trial, names, _remedy(trial)) for trial in run.trials if trial.verdict is Verdict.INVALID),
         swept=run.swept,
@@ -156,6 +198,39 @@ def _names(trials: Iterable[TrialRecord]) -> Callable[[TrialRecord], str]:
     return name
 
 
+def _standing(name: str, trials: Sequence[TrialRecord]) -> Standing:
+    tasks = [tally_of(of_task) for of_task in by_task(trials).values()]
+    attempts = max(task.valid for task in tasks)
+    return Standing(
+        contestant=name,
+        tally=tally_of(trials),
+        interval=clustered(tasks),
+        attempts=attempts,
+        repeated=repeated(attempts, tasks) if attempts > 1 else None,
+        claims=_claims(trials),
+        tokens=measured(map(_tokens, trials)),
+        cost_usd=measured(map(_cost, trials)),
+        phases_s={phase: measured(trial.durations.get(phase) for trial in trials) for phase in PHASES},
+        machine_s=sum(map(_held, trials)),
+    )
+
+
+def _claims(trials: Iterable[TrialRecord]) -> Claims:
+    judged = [trial for trial in trials if trial.verdict is not Verdict.INVALID]
+    said = [trial for trial in judged if trial.agent_run and trial.agent_run.claimed_success]
+    return Claims(len(said), sum(trial.verdict is Verdict.PASSED for trial in said))
+
+
+def _tokens(trial: TrialRecord) -> float | None:
+    use = trial.model_use
+    return use.input_tokens + use.output_tokens if use and not use.unmetered_calls else None
+
+
+def _cost(trial: TrialRecord) -> float | None:
+    use = trial.model_use
+    return use.cost_usd if use and not use.unmetered_calls else None
+
+
 def _groups(
     contestants: Mapping[str, list[TrialRecord]], groups_of: Callable[[TrialRecord], list[str]]
 ) -> tuple[Group, ...]:
@@ -168,6 +243,24 @@ def _groups(
         Group(name, {contestant: tally_of(trials) for contestant, trials in parts.items()})
         for name, parts in sorted(found.items(), key=lambda item: _place(item[0]))
     )
+
+
+def cause_of(trial: TrialRecord) -> str:
+    """Which of the paper's root causes the log names for a trial that failed, or that it names none."""
+    # Its catalogue is loaded by who reads a report, not by every session.
+    from pytest_deploybench.layer1 import FAILING_CONFIDENCE
+
+    root = next((each for each in trial.findings if each.confidence >= FAILING_CONFIDENCE), None)
+    return root.category.root_cause.value if root else "wrong or no result"
+
+
+def _causes(contestants: Mapping[str, Sequence[TrialRecord]]) -> Mapping[str, Mapping[str, int]]:
+    counts = {
+        name: Counter(cause_of(trial) for trial in trials if trial.verdict is Verdict.FAILED)
+        for name, trials in contestants.items()
+    }
+    whole = sum(counts.values(), Counter[str]())
+    return {cause: {name: count[cause] for name, count in counts.items()} for cause, _ in whole.most_common()}
 
 
 def _place(group: str) -> tuple[int, str]:
@@ -223,4 +316,6 @@ def _machine(trial: TrialRecord) -> str:
 
 
 def _held(trial: TrialRecord) -> float:
-    return sum(trial.durations.get(phase, 0.0) for phase in _HELD)
+    """Seconds for which a trial held machines: the last one by its phases, those of tries that broke as a whole."""
+    broken = sum(each.seconds for each in trial.tries[:-1] if each.machine_id)
+    return broken + sum(trial.durations.get(phase, 0.0) for phase in _HELD)

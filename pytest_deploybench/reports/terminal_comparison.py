@@ -12,7 +12,6 @@ from pytest_deploybench.reports.statistics import CONFIDENCE_LEVEL, Paired
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
-    from rich.text import Text
 
 
 def render_comparison(comparison: Comparison, width: int, color: bool) -> str:
@@ -22,7 +21,7 @@ def render_comparison(comparison: Comparison, width: int, color: bool) -> str:
 
 def _parts(comparison: Comparison) -> Iterator[RenderableType]:
     yield _sides(comparison)
-    yield _outcome(comparison.paired)
+    yield line(outcome(comparison.paired), "" if comparison.paired else "bold")
     if comparison.contrasts:
         yield section(f"Tasks on which they differ ({len(comparison.contrasts)})", "", _contrasts(comparison))
     if comparison.settings:
@@ -49,9 +48,10 @@ def _sides(comparison: Comparison) -> Table:
     return shown
 
 
-def _outcome(paired: Paired | None) -> Text:
+def outcome(paired: Paired | None) -> str:
+    """What a paired comparison says, in a few sentences."""
     if paired is None:
-        return line("They share no task on which both were judged, so nothing can be said of their difference.", "bold")
+        return "They share no task on which both were judged, so nothing can be said of their difference."
     low, high = paired.interval or (None, None)
     between = (
         f" ({_points(low)} to {_points(high)} with {CONFIDENCE_LEVEL * 100:.0f} % confidence)"
@@ -59,7 +59,7 @@ def _outcome(paired: Paired | None) -> Text:
         else ""
     )
     alike = paired.tasks - paired.a_better - paired.b_better
-    return line(
+    return (
         f"B less A: {_points(paired.difference)} points{between}, p = {_p_value(paired.p_value)}. "
         f"Of {paired.tasks} shared tasks A did better on {paired.a_better}, B on {paired.b_better}, "
         f"both alike on {alike}. {paired.method}."

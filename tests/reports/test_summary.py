@@ -58,7 +58,10 @@ def test_groups_hold_each_contestants_tally() -> None:
         "medium": {"m": Tally(passed=2), "n": Tally(failed=1)},
     }
     assert list(groups["difficulty"]) == ["easy", "medium"]
-    assert groups["label"] == {"legacy": {"m": Tally(passed=2)}}
+    assert groups["age"] == {
+        "legacy": {"m": Tally(passed=2)},
+        "recent": {"m": Tally(failed=1), "n": Tally(failed=1)},
+    }
     assert "language" not in groups
 
 
