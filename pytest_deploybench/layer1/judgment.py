@@ -3,7 +3,8 @@
 The order of the tables and functions below is the order of the thought:
 
 1. What was done again or done without (`recovery`) is no failure; of it remains a suspicion.
-2. What a tool's good end (`success`) comes after is settled; what ends a job (`kind: exit`) is settled by nothing.
+2. What a tool's good end (`success`) comes after is settled; what ends a job (`kind: exit`) is settled by nothing. The
+   last words of a program (`kind: closing`) settle only the exceptions that it printed and outlived.
 3. Of the failures that are left, those count that stand in the step which broke off, and best those that something
    else was seen to follow from.
 4. Of these the earliest that is about as sure as the surest is the root, or a much surer line just below it: that one
@@ -22,6 +23,8 @@ from pytest_deploybench.model import Category, Finding, Role
 
 EXIT = "exit"
 """Kind of a consequence that ends a whole job or step: nothing after it can make it good."""
+CLOSING = "closing"
+"""Kind of a success that only the end of a log makes one, and only of a program that had caught its exceptions."""
 
 RECOVERY_REACH = 12
 """Lines above a recovery that it may speak of."""
@@ -41,6 +44,10 @@ SUSPICION_REACH = 400
 """Lines that a failed fetch may lie above what was missing because of it."""
 SURE_IN_SPITE = 0.9
 """How sure a failure must be to count against an exit status of 0."""
+IN_SPITE_REACH = 3
+"""Lines from the end of a log within which the last word on it must stand."""
+CLOSING_REACH = 5
+"""Lines from the end of a log within which a closing line counts."""
 HINT = 0.4
 """How sure at most a finding is that was settled."""
 
@@ -68,6 +75,8 @@ class Event:
     role: Role
     """The rule's, or what the lines around it make of it."""
     category: Category | None
+    is_exception: bool = False
+    """Whether it ends a traceback: then the program ended there, or caught it and went on."""
     above: list[bytes] = field(default_factory=list)
     below: list[bytes] = field(default_factory=list)
 
@@ -123,12 +132,13 @@ def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | Non
     last_line = last[0]
     # A container is forbidden to an agent, but no failure of a build. Layer 1's findings in a trial still hold it.
     events = [event for event in events if event.category is not Category.CONTAINER]
+    _settle_caught(events, last_line)
     standing = _unsettled(events)
     failing = [event for event in standing if event.rule.confidence >= FAILING_CONFIDENCE]
     failing = [event for event in failing if event.role in {Role.CAUSE, Role.CONSEQUENCE}]
     failed = bool(failing)
     if exit_status == 0:
-        failed = any(_in_spite(event, last_line) for event in failing)
+        failed = _in_spite(failing, last_line)
     elif exit_status is not None:
         failed = True
     reported = tuple(event.finding for event in standing if event.role in FINDING_ROLES)
@@ -140,9 +150,11 @@ def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | Non
     return Judgment(True, _unexplained(last, exit_status) if exit_status else None, None, reported)
 
 
-def _in_spite(event: Event, last_line: int) -> bool:
+def _in_spite(failing: Sequence[Event], last_line: int) -> bool:
     """Whether a failure is so plain that even an exit status of 0 does not excuse it: a pipe may have hidden it."""
-    return event.rule.confidence >= SURE_IN_SPITE and event.number > last_line - NEAR_THE_END
+    if not failing or failing[-1].number <= last_line - IN_SPITE_REACH:
+        return False
+    return any(e.rule.confidence >= SURE_IN_SPITE and e.number > last_line - NEAR_THE_END for e in failing)
 
 
 def _unexplained(last: tuple[int, str], exit_status: int) -> Finding:
@@ -160,11 +172,30 @@ def _unexplained(last: tuple[int, str], exit_status: int) -> Finding:
     )
 
 
+def _settle_caught(events: Sequence[Event], last_line: int) -> None:
+    """Make the exceptions into context that a program printed and outlived, as its last words tell."""
+    if not any(_is_closing(event) and event.number > last_line - CLOSING_REACH for event in events):
+        return
+    for event in reversed(events):
+        if event.role is Role.CONSEQUENCE or (event.role is Role.CAUSE and not event.is_exception):
+            return
+        if event.is_exception:
+            event.role = Role.CONTEXT
+
+
+def _is_closing(event: Event) -> bool:
+    return event.role is Role.SUCCESS and event.rule.kind == CLOSING
+
+
+def _settles(event: Event) -> bool:
+    return event.role is Role.SUCCESS and event.rule.kind != CLOSING
+
+
 def _unsettled(events: Sequence[Event]) -> list[Event]:
     """Reported events after the last success, and all if a job broke off."""
     settled_until = 0
     for event in events:
-        if event.role is Role.SUCCESS:
+        if _settles(event):
             settled_until = event.number
     reported = [event for event in events if event.role in FINDING_ROLES]
     if any(event.is_exit for event in reported):
@@ -201,7 +232,7 @@ def _of_broken_step(events: Sequence[Event], causes: Sequence[Event]) -> list[Ev
 
 def _scores(causes: Sequence[Event], events: Sequence[Event], last_line: int) -> list[float]:
     """How much each cause weighs as the root."""
-    last_success = max((event.number for event in events if event.role is Role.SUCCESS), default=0)
+    last_success = max((event.number for event in events if _settles(event)), default=0)
     consequences = [event.number for event in events if event.role is Role.CONSEQUENCE]
     scores: list[float] = []
     witness = last_line + NEAR_THE_END - FOLLOWS_WITHIN  # a line that a cause not far above brought down
@@ -230,11 +261,9 @@ def _suspect(events: Sequence[Event], root: Event) -> Event | None:
     if root.category not in {Category.DEPENDENCY, Category.NETWORK, Category.BUILD}:
         return None
     for event in events:
-        if event.role is Role.SUCCESS and event.number < root.number:
-            continue
         near = 0 < root.number - event.number <= SUSPICION_REACH
         if near and event.role is Role.RECOVERY and event.category is Category.NETWORK:
-            settled = any(e.role is Role.SUCCESS and event.number < e.number < root.number for e in events)
+            settled = any(_settles(e) and event.number < e.number < root.number for e in events)
             if not settled and event.rule.ecosystem == root.rule.ecosystem:
                 return event
     return None

@@ -159,8 +159,8 @@ class Reader:
         chained, self._chained, earlier = self._chained, False, self._traceback
         if not event or event.role is not Role.CAUSE:
             return
-        self._traceback = event
-        if tracebacks.is_harmless(visible(b"".join(header.above(1)))):
+        self._traceback, event.is_exception = event, True
+        if tracebacks.is_harmless(without_prefix(visible(b"".join(header.above(1))))):
             event.role = Role.CONTEXT
         elif chained and earlier:
             # Of one failure the exception that says most is the cause, of equals the first.

@@ -18,7 +18,8 @@ _FOREIGN_AT_MOST = 20
 
 _EXCEPTION = re.compile(r"(?:[A-Za-z_][\w]{0,80}\.){0,8}[A-Za-z_]\w{1,80}(?::(?: |$)|$)")
 _HARMLESS = re.compile(
-    r"(?i)^exception ignored (?:in|on|while)|^--- logging error ---|\bwarn(?:ing)?\b|\bignor|\bskipp|\bretry"
+    r"(?i)^exception ignored (?:in|on|while)|^--- logging error ---|\bignor|\bskipp|\bretry"
+    r"|^(?:[\w.:,/-]{1,60} ){0,4}[\[(<|]?warn(?:ing)?(?:[\])>|:]|\s|$)"  # a level of a logger, not a call of warn()
 )
 
 
@@ -44,5 +45,5 @@ def last_line(header: str, following: Iterable[str]) -> int | None:
 
 
 def is_harmless(line_before: str) -> bool:
-    """Whether the line in front of a traceback says that the program went on."""
-    return bool(_HARMLESS.search(line_before.strip()))
+    """Whether the line in front of a traceback says that the program went on; a quoted line of source says nothing."""
+    return not line_before.startswith((" ", "\t")) and bool(_HARMLESS.search(line_before.rstrip()))
