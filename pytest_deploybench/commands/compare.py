@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pytest_deploybench.commands.gathering import PART_READ, color, gather_or_exit, width
+from pytest_deploybench.commands.gathering import PART_READ, color, gather_or_exit, width, write
 
 
 @click.command()
@@ -18,9 +18,17 @@ from pytest_deploybench.commands.gathering import PART_READ, color, gather_or_ex
     "names",
     multiple=True,
     metavar="NAME",
-    help="Whom to compare: a model, or an agent without one. Given twice, the first of RUN_A with the second of RUN_B, or of RUN_A where it is the only one.",
+    help="Whom to compare: a model, or an agent that needs none. Given twice: the first in RUN_A with the second in "
+    "RUN_B, or in RUN_A if that is all.",
 )
-def compare(run_a: Path, run_b: Path | None, names: tuple[str, ...]) -> None:
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the comparison as one page that needs nothing else.",
+)
+def compare(run_a: Path, run_b: Path | None, names: tuple[str, ...], html_file: Path | None) -> None:
     """Compare two runs, or two contestants of one run, on the tasks that they share.
 
     Without --of, everybody is compared who took part in both runs, or the only two there are. Exit status 0 if all was
@@ -32,6 +40,11 @@ def compare(run_a: Path, run_b: Path | None, names: tuple[str, ...]) -> None:
 
     a = gather_or_exit([run_a])
     b = gather_or_exit([run_b]) if run_b else a
-    for left, right in pairs(a.run, b.run, names):
-        click.echo(render_comparison(compared(left, right), width(), color()), nl=False)
+    comparisons = [compared(left, right) for left, right in pairs(a.run, b.run, names)]
+    for comparison in comparisons:
+        click.echo(render_comparison(comparison, width(), color()), nl=False)
+    if html_file is not None:
+        from pytest_deploybench.reports import html
+
+        write(html_file, html.render_comparison(comparisons, list(dict.fromkeys(a.problems + b.problems))))
     sys.exit(PART_READ if a.problems or b.problems else 0)
