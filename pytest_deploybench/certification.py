@@ -18,8 +18,6 @@ from pytest_deploybench.model import Outcome, RunRecord, Termination, TrialRecor
 FILENAME = taskfile.CERTIFICATE
 WITNESSES = {"reference": Verdict.PASSED, "noop": Verdict.FAILED, "shallow": Verdict.FAILED}
 """The agents that testify, and what each must end in."""
-NO_MACHINES = {"rootfs"}
-"""Providers for authors, on which nobody's testimony counts: what they lend is part of the host."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +159,6 @@ def _objection(trial: TrialRecord) -> str:
     expected = WITNESSES[trial.agent]
     if trial.verdict is not expected:
         return f"ended {trial.verdict}, not {expected}: {trial.reason}"
-    if trial.machine and trial.machine.provider in NO_MACHINES:
-        return f"ran on the provider {trial.machine.provider!r}, which lends a part of this host and no machine"
+    if trial.machine and trial.machine.no_benchmark:
+        return f"ran on {trial.machine.provider}, which certifies nothing: {trial.machine.no_benchmark}"
     return ""

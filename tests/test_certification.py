@@ -120,12 +120,14 @@ def test_a_certificate_of_another_task_or_of_other_verdicts_is_none(tmp_path: Pa
     assert certification.state(task) is State.UNFIT
 
 
-def test_a_part_of_the_host_is_no_machine_to_testify_on() -> None:
+def test_what_is_no_benchmark_certifies_nothing() -> None:
     trials = witnesses()
-    trials[0] = replace(trials[0], machine=MachineFacts("rootfs", "image", "native", 1.0))
+    trials[0] = replace(
+        trials[0], machine=MachineFacts("rootfs", "image", "native", 1.0, no_benchmark="a part of this host")
+    )
     assert not certification.testifies(trials[0], DIGEST)
     (problem,) = certification.shortcomings("spin_tse11", DIGEST, trials)
-    assert "reference ran on the provider 'rootfs'" in problem
+    assert problem == "spin_tse11: reference ran on rootfs, which certifies nothing: a part of this host"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_deploybench import certification, taskfile
+from pytest_deploybench import certification, registry, taskfile
 from pytest_deploybench.certification import WITNESSES, State
 from pytest_deploybench.commands.selection import select, tasks_dir
 from pytest_deploybench.errors import UsageError
@@ -72,6 +72,8 @@ def certify(
     """
     if not tasks and not every:
         raise UsageError("name the tasks to certify, or give --all")
+    if why := getattr(registry.load(registry.PROVIDERS, provider), "no_benchmark", ""):
+        raise UsageError(f"--provider={provider} certifies nothing: {why}. Try the task there, and certify it on qemu")
     chosen = select(tasks_dir, tasks)
     open_tasks = [
         task for task in chosen if force or earlier or certification.state(task.folder) is not State.CERTIFIED
