@@ -11,6 +11,3 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "vm: boots a real virtual machine; minutes without KVM")
     config.addinivalue_line("markers", "network: reaches a package registry")
     config.addinivalue_line("markers", "browser: opens a page in a real Chromium; skipped where there is none")
-    config.addinivalue_line(
-        "markers", "scaffold: drives a real agent scaffold; skipped where DEPLOYBENCH_*_PYTHON names none"
-    )

@@ -98,7 +98,9 @@ class Scaffold:
             return Readiness(True, f"installed, with {given or self._python}")
         base = self._base()
         if base or shutil.which("uv"):
-            return Readiness(True, f"installs itself at first use ({self.size}) with {base or 'uv'}")
+            return Readiness(
+                True, f"installs itself at first use ({self.size}) with {base or 'a Python that uv fetches'}"
+            )
         return Readiness(False, self._no_python())
 
     def _given(self) -> Path | None:
@@ -123,11 +125,11 @@ class Scaffold:
 
     def _make(self) -> None:
         base, uv = self._base(), shutil.which("uv")
-        if base:
-            steps = [[str(base), "-m", "venv", str(self.folder)], [str(self._python), "-m", "pip", "install", "-q"]]
-        elif uv:
-            steps = [[uv, "venv", "--python", self.pythons[0], str(self.folder)]]
-            steps += [[uv, "pip", "install", "-q", "--python", str(self._python)]]
+        if uv:  # it needs a tenth of pip's time
+            steps = [[uv, "venv", "-q", "--python", base or self.pythons[0], str(self.folder)]]
+            steps += [[uv, "pip", "install", "-q", "--compile-bytecode", "--python", str(self._python)]]
+        elif base:
+            steps = [[base, "-m", "venv", str(self.folder)], [str(self._python), "-m", "pip", "install", "-q"]]
         else:
             raise MissingToolError(self._no_python())
         steps[-1] += self.requirements

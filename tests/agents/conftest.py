@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -135,12 +134,6 @@ def studio(
     folder.mkdir()
     machine, sshd, gateway = (request.getfixturevalue(name) for name in ("machine", "sshd", "gateway"))
     return Studio(machine, sshd, task, folder, gateway, [], server)
-
-
-def installed(variable: str) -> pytest.MarkDecorator:
-    """Skips, visibly, where a scaffold is not installed; `variable` names a Python that has it."""
-    reason = f"the scaffold is not installed: {variable} names no Python that has it"
-    return pytest.mark.skipif(not os.environ.get(variable), reason=reason)
 
 
 def running(*words: str) -> list[psutil.Process]:

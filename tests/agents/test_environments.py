@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     toy = scaffold
     monkeypatch.setattr(subprocess, "run", pretend)
+    monkeypatch.setattr(shutil, "which", lambda _: None)  # no uv
     return run
 
 
@@ -51,6 +53,25 @@ def test_it_is_made_once_and_says_so(steps: list[list[str]]) -> None:
     assert len(said) == 2
     assert toy.interpreter() == toy.folder / "bin" / "python"
     assert toy.readiness().detail.startswith("installed")
+
+
+def test_uv_is_taken_where_there_is_one(steps: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: "/opt/uv")
+    toy = scaffold()
+    toy.prepare(lambda _: None)
+    python = str(toy.folder / "bin" / "python")
+    assert steps[0] == ["/opt/uv", "venv", "-q", "--python", sys.executable, str(toy.folder)]
+    assert steps[1] == ["/opt/uv", "pip", "install", "-q", "--compile-bytecode", "--python", python, "no-such-package-at-all==1"]
+
+
+def test_a_python_that_is_not_in_the_path_is_found_with_pyenv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    python = tmp_path / "pyenv" / "versions" / "4.9.1" / "bin" / "python4.9"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert not scaffold("4.9").readiness().usable
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    assert scaffold("4.9").readiness().detail.endswith(str(python))
 
 
 def test_half_an_environment_is_none(steps: list[list[str]]) -> None:

@@ -11,10 +11,17 @@ from pytest_deploybench.agents.mini_swe_agent import SCAFFOLD, MiniSweAgent
 from pytest_deploybench.errors import ModelApiError
 from pytest_deploybench.gateway import Budget
 from pytest_deploybench.model import Termination
-from tests.agents.conftest import CANARY, MODELS, Studio, installed, killed_when, running
+from tests.agents.conftest import CANARY, MODELS, Studio, killed_when, running
 from tests.support.model_server import KEY, RateLimited, Status, call, say
 
-pytestmark = [pytest.mark.scaffold, installed(SCAFFOLD.variable)]
+pytestmark = pytest.mark.network
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    """The scaffold, in this user's cache as any session would have it: made by the first test that needs it."""
+    SCAFFOLD.prepare(print)
+
 
 SUBMIT = call("bash", "I am done.", command="echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
 
@@ -32,7 +39,7 @@ def test_it_works_on_the_machine_until_it_says_that_it_is_done(studio: Studio, m
     assert use.cost_usd
     events = [json.loads(line) for line in (studio.folder / "events.jsonl").read_text().splitlines()]
     kinds = [event["kind"] for event in events if event["kind"] != "message"]
-    assert kinds == ["command", "output", "command", "output", "end"]
+    assert kinds == ["start", "command", "output", "command", "output", "end"]
     asked = json.dumps(studio.server.requests[0].payload)
     assert "Deploy the frobnicator." in asked
     assert "On frobnication." in asked

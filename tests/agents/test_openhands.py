@@ -11,10 +11,16 @@ from pytest_deploybench.agents.openhands import SCAFFOLD, OpenHandsAgent
 from pytest_deploybench.errors import ModelApiError
 from pytest_deploybench.gateway import Budget
 from pytest_deploybench.model import Termination
-from tests.agents.conftest import CANARY, MODELS, Studio, installed, killed_when, running
+from tests.agents.conftest import CANARY, MODELS, Studio, killed_when, running
 from tests.support.model_server import KEY, RateLimited, Status, call, finish, say
 
-pytestmark = [pytest.mark.scaffold, installed(SCAFFOLD.variable)]
+pytestmark = pytest.mark.network
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    """The scaffold, in this user's cache as any session would have it: made by the first test that needs it."""
+    SCAFFOLD.prepare(print)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -35,7 +41,9 @@ def test_it_works_on_the_machine_until_it_says_that_it_is_done(studio: Studio, m
     use, handed_out = studio.uses[-1], studio.server.total
     assert (use.calls, use.input_tokens, use.output_tokens) == (3, handed_out.input, handed_out.output)
     events = [json.loads(line) for line in (studio.folder / "events.jsonl").read_text().splitlines()]
-    assert [event["kind"] for event in events][-1] == "end"
+    kinds = [event["kind"] for event in events if event["kind"] != "message"]
+    assert kinds[:5] == ["start", "command", "output", "command", "output"]
+    assert kinds[-1] == "end"
     assert "Deploy the frobnicator." in json.dumps(studio.server.requests[0].payload)
     assert not re.search(rf"{KEY}|{CANARY}|deploybench-[A-Za-z0-9_-]{{43}}", studio.evidence)
 

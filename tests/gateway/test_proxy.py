@@ -212,7 +212,7 @@ def test_sixteen_trials_at_once_are_each_charged_their_own(server: ModelServer, 
     dialects = [(dialect, streams) for dialect in Dialect for streams in (False, True)] * 2
 
     def work(trial: Trial, dialect: Dialect, streams: bool, mark: str) -> bool:
-        server.play([say(f"{mark} {number}", Usage(100, output=number)) for number in range(1, 6)], to=mark)
+        server.play([say(f"{mark} {number}", Usage(100, output=number)) for number in range(1, 6)], mark)
         return all(trial.ask(dialect, streams=streams, text=mark).status_code == 200 for _ in range(5))
 
     marks = [f"trial-{letter}" for letter in "ABCDEFGHIJKLMNOP"]

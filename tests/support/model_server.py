@@ -6,7 +6,7 @@
         assert server.handed_out == [Usage(...), Usage(...)]
 
 Every request takes the next step. A step is a turn of the model, or a fault in its place or around it. Once the script
-is at its end, the model says `IDLE`. `play(steps, to="text")` is a script for requests that contain this text, so that
+is at its end, the model says `IDLE`. `play(steps, "text")` is a script for requests that contain this text, so that
 several conversations can go on at once.
 """
 
@@ -135,11 +135,11 @@ class ModelServer:
         """Counts of the answers that were sent to their end."""
         self._key = key
         self._reasoning_apart = reasoning_apart
-        self._scripts: list[tuple[str, deque[Step]]] = []
+        self._scripts: list[tuple[tuple[str, ...], deque[Step]]] = []
         self._lock = threading.Lock()
 
-    def play(self, steps: Iterable[Step], to: str = "") -> None:
-        """Add a script for requests that contain the text `to`; a later script goes before an earlier one."""
+    def play(self, steps: Iterable[Step], *to: str) -> None:
+        """Add a script for requests that contain all the texts `to`; a later script goes before an earlier one."""
         with self._lock:
             self._scripts.insert(0, (to, deque(steps)))
 
@@ -161,7 +161,9 @@ class ModelServer:
         with self._lock:
             self.requests.append(seen)
             number = len(self.requests)
-            script = next((steps for text, steps in self._scripts if steps and text in body.decode()), deque())
+            text = body.decode()
+            fitting = (steps for to, steps in self._scripts if steps and all(each in text for each in to))
+            script = next(fitting, deque())
             step = script.popleft() if script else IDLE
         if self._key is not None and self._key not in (_bearer(request), *request.headers.values()):
             error = {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}
