@@ -49,6 +49,8 @@ class Tool:
     purpose: str
     only_unprivileged: bool = False
     only_for_tests: bool = False
+    optional: bool = False
+    """Without it some tests are skipped and say so; not every distribution has it."""
 
 
 TOOLS = (
@@ -61,6 +63,13 @@ TOOLS = (
     Tool("apt-get", "apt", "fetches pinned Debian sources"),
     Tool("newuidmap", "uidmap", "lets mmdebstrap work without root", only_unprivileged=True),
     Tool("sshd", "openssh-server", "is what the tests of the SSH transport talk to", only_for_tests=True),
+    Tool(
+        "chromium-headless-shell",
+        "chromium-headless-shell",
+        "opens HTML reports in tests",
+        only_for_tests=True,
+        optional=True,
+    ),
 )
 SBIN = ("/usr/sbin", "/sbin")
 """Debian keeps mke2fs and sshd where an ordinary user's PATH does not look."""
@@ -82,7 +91,7 @@ def examine(cache: Path, for_tests: bool = False) -> list[Diagnosis]:
 
 
 def fix(diagnoses: Iterable[Diagnosis]) -> list[str]:
-    """Install the missing packages through apt, with sudo where we are not root.
+    """Install the missing packages through apt, with sudo where we are not root, and the optional ones if it has them.
 
     Returns:
         The packages that were installed.
@@ -90,21 +99,25 @@ def fix(diagnoses: Iterable[Diagnosis]) -> list[str]:
     Raises:
         MissingToolError: apt or sudo is missing or failed; the message says what to install by hand.
     """
-    packages = sorted({diagnosis.package for diagnosis in diagnoses if diagnosis.package})
-    if not packages:
+    wanted = {diagnosis.package: diagnosis.state for diagnosis in diagnoses if diagnosis.package}
+    if not wanted:
         return []
-    by_hand = f"Install these by hand: {' '.join(packages)}"
+    packages = sorted(package for package, state in wanted.items() if state is State.MISSING)
+    optional = sorted(wanted.keys() - set(packages))
+    by_hand = f"Install these by hand: {' '.join(packages + optional)}"
     if not shutil.which("apt-get"):
         raise MissingToolError(f"this host has no apt-get. {by_hand} (Debian package names)")
     if os.geteuid() != 0 and not shutil.which("sudo"):
         raise MissingToolError(f"not root, and there is no sudo. {by_hand}")
     prefix = [] if os.geteuid() == 0 else ["sudo"]
     environment = ["env", "DEBIAN_FRONTEND=noninteractive"]
-    for step in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+    install = ["install", "--yes", "--no-install-recommends"]
+    for step in (["update"], [*install, *packages]):
         command = [*prefix, *environment, "apt-get", *step]
         if subprocess.run(command, check=False).returncode != 0:
             raise MissingToolError(f"`{' '.join(command)}` failed; its own message stands above. {by_hand}")
-    return packages
+    command = [*prefix, *environment, "apt-get", *install]
+    return packages + [each for each in optional if subprocess.run([*command, each], check=False).returncode == 0]
 
 
 def _tools(for_tests: bool) -> Iterable[Diagnosis]:
@@ -115,7 +128,8 @@ def _tools(for_tests: bool) -> Iterable[Diagnosis]:
         if found:
             yield Diagnosis(tool.program, State.FINE, found)
         else:
-            yield Diagnosis(tool.program, State.MISSING, f"{tool.purpose}; package {tool.package}", tool.package)
+            state = State.WARNING if tool.optional else State.MISSING
+            yield Diagnosis(tool.program, state, f"{tool.purpose}; package {tool.package}", tool.package)
 
 
 def _keyring() -> Iterable[Diagnosis]:

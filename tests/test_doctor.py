@@ -71,6 +71,19 @@ def test_fix_installs_exactly_what_is_missing(programs: Path, tmp_path: Path) ->
     assert doctor.fix([]) == []
 
 
+def test_an_optional_package_that_apt_lacks_costs_nothing_else(programs: Path, tmp_path: Path) -> None:
+    (programs / "chromium-headless-shell").unlink()
+    (browser,) = [one for one in doctor.examine(tmp_path, for_tests=True) if one.name == "chromium-headless-shell"]
+    assert browser.state is State.WARNING
+    assert "chromium-headless-shell" not in {one.name for one in doctor.examine(tmp_path)}
+    unknown = doctor.Diagnosis("x", State.WARNING, "y", "broken")
+    assert doctor.fix([*missing(tmp_path).values(), unknown]) == ["passt"]
+    assert (tmp_path / "apt.log").read_text().splitlines()[1:] == [
+        "install --yes --no-install-recommends passt",
+        "install --yes --no-install-recommends broken",
+    ]
+
+
 def test_without_apt_the_packages_are_named_to_install_by_hand(programs: Path, tmp_path: Path) -> None:
     (programs / "apt-get").unlink()
     with pytest.raises(MissingToolError, match=r"Install these by hand: .*passt"):

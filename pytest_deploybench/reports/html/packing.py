@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-SHOWN = (40_000, 20_000, 10_000, 6_000, 4_000, 2_500, 1_500, 800)
+SHOWN = (400_000, 150_000, 60_000, 25_000, 12_000, 6_000, 4_000, 2_500, 1_500, 800)
 """Characters of a trial's texts, from the most to the least that may be shown at once."""
 _SHOWN_SHARE = 0.55
 """Of the room for texts, where they do not all fit as they are."""
