@@ -7,6 +7,7 @@
     scheduling  one trial, one worker            machines       the fleet's life within the session
     models      the gateway's life within it, and who asks through it
     ahead       the next machine, made early     again          an earlier run, verified again
+    sharding    one part of the trials           resume         verdicts of an earlier run, kept
     recording   reports -> records               folding        the pure part of it
     output      header, progress, summary        listing        the table of tasks
 
@@ -56,8 +57,8 @@ LABELS = {
 def pytest_configure(config: pytest.Config) -> None:
     for label, meaning in LABELS.items():
         config.addinivalue_line("markers", f"{label}: deploybench: {meaning}")
-    asked_for = ("deploybench_agent", "deploybench_model", "deploybench_command", "deploybench_reverify")
-    if any(config.getoption(name) for name in asked_for):
+    asked_for = ("agent", "model", "command", "reverify", "resume")
+    if any(config.getoption(f"deploybench_{name}") for name in asked_for):
         from pytest_deploybench.plugin import session
 
         session.begin(config)

@@ -7,11 +7,14 @@ scheduler of xdist, and without xdist from the order of the items.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 from pytest_deploybench import taskfile
 from pytest_deploybench.errors import TaskFileError
+from pytest_deploybench.model import Task
 from pytest_deploybench.plugin import settings
 from pytest_deploybench.plugin.machines import Machines
 from pytest_deploybench.trial import lifetime_s
@@ -26,6 +29,7 @@ class Ahead:
     def __init__(self, config: pytest.Config, machines: Machines) -> None:
         self._config, self._machines = config, machines
         self._lineup = settings.required(config).lineup
+        self._kept = settings.required(config).kept
         self._verified: set[str] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -39,17 +43,24 @@ class Ahead:
         unit = self._lineup.unit(report.nodeid)
         if report.when == "setup" and report.passed and unit not in self._verified:
             self._verified.add(unit)
-            self._prepare()
+            if self._lineup.key(report.nodeid, self._config.rootpath) not in self._kept:
+                self._prepare()
 
     def _prepare(self) -> None:
         pending = self._config.stash.get(PENDING, list)()
-        following = next(iter(pending), None)
-        key = self._lineup.key(following[0], self._config.rootpath) if following else None
+        root = self._config.rootpath
+        following = next((ids for ids in pending if self._lineup.key(ids[0], root) not in self._kept), None)
+        key = self._lineup.key(following[0], root) if following else None
         if following is None or key is None:
             return
         try:
-            task = taskfile.load((self._config.rootpath / following[0].partition("::")[0]).parent)
+            task = _task((root / following[0].partition("::")[0]).parent)
         except TaskFileError:
             return  # the trial itself will say so
         lifetime = lifetime_s(task, len(following), asks_model=key.model is not None)
         self._machines.prepare(task.machine, lifetime)
+
+
+@cache  # a controller of many trials would spend more on reading the same files than on anything else
+def _task(folder: Path) -> Task:
+    return taskfile.load(folder)

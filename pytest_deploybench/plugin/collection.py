@@ -10,16 +10,18 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
-from pytest_deploybench import taskfile
+from pytest_deploybench import certification, schedule, taskfile
 from pytest_deploybench.errors import TaskFileError
 from pytest_deploybench.layer2.challenge import trial_seed
 from pytest_deploybench.model import Task, TrialKey
 from pytest_deploybench.plugin import LABELS, layer1_checks, settings
 from pytest_deploybench.plugin.lineup import is_task_module
+from pytest_deploybench.plugin.resume import KeptCheck
 
 TRIAL_KEY = "trial_key"
 """Name of the parameter from which all fixtures of a trial follow; its value is a `TrialKey`."""
@@ -45,13 +47,21 @@ class TaskModule(pytest.Module):
     checks: Counter[TrialKey]
     """How many checks each trial of this task has, selected or not."""
 
+    def expected_s(self, key: TrialKey) -> float:
+        """Native seconds that a trial of this task is expected to take."""
+        return schedule.expected_s(self.task, certification.observed_s(self._certificate, key.agent))
+
+    @cached_property
+    def _certificate(self) -> certification.Certificate | None:
+        return certification.read(self.task.folder)
+
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         self.task = self._load()
         self._mark()
         vars(self.obj).update(layer1_checks.CHECKS)
         items = sorted(super().collect(), key=_own_check)
         self.checks = Counter(key for item in items if (key := self._prepare(item)))
-        return items
+        return [self._kept(item) or item for item in items]
 
     def _load(self) -> Task:
         try:
@@ -71,6 +81,16 @@ class TaskModule(pytest.Module):
         self.add_marker(pytest.mark.usefixtures(TRIAL_KEY))
         if self.config.pluginmanager.has_plugin("timeout"):
             self.add_marker(time_limit(self.task.check_budget_s))
+
+    def _kept(self, item: pytest.Item | pytest.Collector) -> KeptCheck | None:
+        """What stands for a check of a trial whose verdict an earlier run reached."""
+        key = key_of(item)
+        kept = settings.required(self.config).kept.get(key) if key else None
+        if kept is None or not isinstance(item, pytest.Function):
+            return None
+        check = kept.check(settings.required(self.config).lineup.check_name(item.nodeid))
+        made: KeptCheck = KeptCheck.from_parent(self, name=item.name, original=item, kept=kept, check=check)
+        return made
 
     def _prepare(self, item: pytest.Item | pytest.Collector) -> TrialKey | None:
         """Let the item's reports say to which trial they belong."""
@@ -93,7 +113,7 @@ class TaskModule(pytest.Module):
         return key
 
 
-def key_of(item: pytest.Item) -> TrialKey | None:
+def key_of(item: pytest.Item | pytest.Collector) -> TrialKey | None:
     """The trial of an item; None where it is no check of a task, or nobody was named to deploy."""
     callspec = getattr(item, "callspec", None)
     key: TrialKey | None = callspec.params.get(TRIAL_KEY) if callspec else None
@@ -117,9 +137,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Kept trials come last: nobody waits for them, and -x must not stop at a failure that was known before.
+    items.sort(key=lambda item: isinstance(item, KeptCheck))
     if hasattr(config, "workerinput"):
         # The longest trials start first, so that none of them is left over when the workers run out of others.
-        items.sort(key=_agent_budget, reverse=True)
+        items.sort(key=_expected_s, reverse=True)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -133,6 +155,6 @@ def _own_check(item: pytest.Item | pytest.Collector) -> bool:
     return getattr(item, "originalname", None) not in layer1_checks.CHECKS
 
 
-def _agent_budget(item: pytest.Item) -> float:
-    module = item.getparent(TaskModule)
-    return module.task.agent_budget_s if module else 0.0
+def _expected_s(item: pytest.Item) -> float:
+    module, key = item.getparent(TaskModule), key_of(item)
+    return module.expected_s(key) if module and key and not isinstance(item, KeptCheck) else 0.0

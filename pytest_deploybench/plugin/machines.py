@@ -109,7 +109,8 @@ class Machines:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        if any(key_of(item) for item in session.items):
+        kept = self._settings.kept
+        if any(key not in kept for item in session.items if (key := key_of(item))):
             self.open()
 
     @pytest.hookimpl(trylast=True)  # after xdist has ended its workers and after the records were written

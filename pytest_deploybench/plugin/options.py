@@ -123,6 +123,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Verify the kept machines of an earlier run again, without any agent. RUN is its folder or its run.json",
     )
     group.addoption(
+        "--deploybench-resume",
+        type=Path,
+        metavar="RUN",
+        help="Keep every verdict (PASSED, FAILED) of an earlier or interrupted run and do the rest again. RUN is its "
+        "folder or its run.json. Give the options of that run again: refused, naming what differs, if tasks, "
+        "contestants, token, cost or step budgets, provider, image, command, base URL, reboot, seed or the version of "
+        "pytest_deploybench are not the same. Acceleration, -n, retries, machines and shards may differ",
+    )
+    group.addoption(
+        "--deploybench-shard",
+        type=_part,
+        metavar="I/N",
+        help="Run part I of N of the selected trials, parts of about the same expected duration. Give all parts the "
+        "same --deploybench-seed; `deploybench report RUN...` puts their reports together",
+    )
+    group.addoption(
         "--deploybench-retries",
         type=_whole(0),
         default=2,
@@ -175,6 +191,18 @@ def _dollars(text: str) -> float:
     if not 0 < amount < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount of dollars above 0")
     return amount
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Parser of `I/N`: number and count of parts."""
+    number, slash, count = text.strip().partition("/")
+    if not (slash and _digits(number) and _digits(count) and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part I of N with 1 <= I <= N, for example 2/4")
+    return int(number), int(count)
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 6
 
 
 def _whole(least: int) -> Callable[[str], int]:

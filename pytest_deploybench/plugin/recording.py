@@ -10,7 +10,7 @@ import platform
 import tempfile
 from collections import Counter
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from pytest_deploybench import taskfile
+from pytest_deploybench import earlier, taskfile
 from pytest_deploybench.errors import DeployBenchError, TaskFileError
 from pytest_deploybench.model import Fault, Outcome, RunRecord, Task, TrialKey, TrialRecord, Verdict
-from pytest_deploybench.plugin import layer1_checks, settings
+from pytest_deploybench.plugin import layer1_checks, resume, settings
 from pytest_deploybench.plugin.collection import TaskModule, key_of
 from pytest_deploybench.plugin.folding import Phase, Subject, fold
 from pytest_deploybench.plugin.machines import Machines
@@ -142,6 +142,7 @@ class Recorder:
         self.unwritten: list[str] = []
         """Records that found no place on the disk, one sentence each."""
         self._open: dict[TrialKey, _Open] = {}
+        self._begun = False
         self._started_at = _now()
 
     @pytest.hookimpl(tryfirst=True)
@@ -175,6 +176,12 @@ class Recorder:
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED if self.unwritten else exit_status(self.run)
 
+    def keep(self, record: TrialRecord) -> None:
+        """Write a record that is final."""
+        self._begin()
+        self.records[record.key] = record
+        self._save(self._settings.run_dir / record.key.folder / earlier.TRIAL_FILE, records.dump_trial(record))
+
     def _trial(self, nodeid: str) -> _Open | None:
         """The trial that a check belongs to and that is not recorded yet."""
         key = self._settings.lineup.key(nodeid, self._config.rootpath)
@@ -186,6 +193,7 @@ class Recorder:
                 task, digest = _task(folder)
             except TaskFileError:
                 return None  # a module that is only named like a task's
+            self._begin()
             self._open[key] = _Open(Subject(key, task, digest, self._settings.run_seed, _now()))
         return self._open[key]
 
@@ -207,9 +215,14 @@ class Recorder:
         # A trial of which nothing was heard has an unknown number of checks; none of them ran.
         expected = cargo.checks if cargo else len(layer1_checks.CHECKS)
         record = fold(trial.subject, trial.phases, cargo.diary if cargo else None, expected)
-        self.records[key] = record
-        self._save(self._settings.run_dir / key.folder / "record.json", records.dump_trial(record))
+        self.keep(record)
         return record
+
+    def _begin(self) -> None:
+        """Leave word of what run this is, for whoever finds it killed."""
+        if not self._begun:
+            self._begun = True
+            self._save(self._settings.run_dir / earlier.BEGUN_FILE, records.dump_run(replace(self._run(), trials=())))
 
     def _save(self, path: Path, text: str) -> None:
         """Write a record; where its disk is full, into the folder for temporary files: no result is ever lost."""
@@ -241,6 +254,7 @@ class Recorder:
             },
             trials=tuple(self.records[key] for key in sorted(self.records, key=_order)),
             swept=self._machines.swept,
+            settings=resume.conditions(self._settings),
         )
 
 

@@ -212,7 +212,7 @@ class Resuming:
         counts = ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict)
         return [
             f"deploybench: resumes run {printable(run.run_id)}: {counts}; PASSED and FAILED are kept",
-            *(f"deploybench: {printable(problem)} (that trial is done again)" for problem in problems),
+            *(f"deploybench: {printable(problem)}" for problem in problems),
         ]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

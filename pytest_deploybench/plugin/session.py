@@ -23,6 +23,8 @@ def begin(config: pytest.Config) -> None:
         config.stash[settings.KEY] = settings.build(config)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
+    if settings.required(config).shard:
+        config.pluginmanager.import_plugin(f"{_HERE}.sharding")
     if config.option.collectonly:
         return
     from pytest_deploybench.plugin import recording
@@ -39,16 +41,19 @@ def begin(config: pytest.Config) -> None:
 
 
 def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) -> None:
-    from pytest_deploybench.plugin import ahead, machines, output, recording
+    from pytest_deploybench.plugin import ahead, machines, output, recording, resume
 
+    chosen = settings.required(config)
     fleet = machines.Machines(config)
     recorder = recording.Recorder(config, fleet)
-    if settings.required(config).models:
+    if chosen.models:
         from pytest_deploybench.plugin import models
 
         plugins.register(models.Models(config), "deploybench-models")
     plugins.register(fleet, "deploybench-machines")
     plugins.register(recorder, "deploybench-recorder")
+    if chosen.resumed:
+        plugins.register(resume.Resuming(config, chosen, chosen.resumed, recorder), "deploybench-resuming")
     plugins.register(output.Output(config, recorder, fleet), "deploybench-output")
     plugins.register(ahead.Ahead(config, fleet), "deploybench-ahead")
     if plugins.has_plugin("xdist"):

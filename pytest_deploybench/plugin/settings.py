@@ -18,9 +18,9 @@ import pytest
 from pytest_deploybench import folders, registry
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.gateway import Budget
-from pytest_deploybench.model import KeepVm
+from pytest_deploybench.model import KeepVm, TrialKey
 from pytest_deploybench.models import ModelSpec
-from pytest_deploybench.plugin import again
+from pytest_deploybench.plugin import again, resume
 from pytest_deploybench.plugin.lineup import Lineup, assemble
 from pytest_deploybench.plugin.options import DEFAULT_PROVIDER
 
@@ -60,6 +60,12 @@ class Settings:
     json_path: Path
     run_dir: Path
     run_seed: int
+    kept: Mapping[TrialKey, resume.Kept] = field(default_factory=dict)
+    """Trials whose verdict an earlier run reached."""
+    resumed: resume.Resumed | None = None
+    """That run, in the process that owns the machines."""
+    shard: tuple[int, int] | None = None
+    """Which part of how many this session runs; None where it runs all."""
     models: tuple[ModelSpec, ...] = ()
     """What the names of the models mean."""
     budget: Budget = field(default_factory=Budget)
@@ -107,13 +113,14 @@ def build(config: pytest.Config) -> Settings:
         UsageError: an option cannot be used.
     """
     option = config.option
-    decided = _decided(config)
+    resumed = _resumed(config)
+    decided = _decided(config, resumed)
     run_dir = Path(decided["run_dir"])
     registry.require(registry.PROVIDERS, option.deploybench_provider)
     earlier = _earlier(config)
     lineup = earlier.lineup if earlier else _lineup(config)
     budget = Budget(option.deploybench_max_tokens, option.deploybench_max_cost, option.deploybench_max_steps)
-    return Settings(
+    settings = Settings(
         lineup=lineup,
         models=() if earlier else _models(config, lineup, budget),
         budget=budget,
@@ -127,20 +134,25 @@ def build(config: pytest.Config) -> Settings:
         keep_vm=KeepVm(option.deploybench_keep_vm),
         reboot_before_verify=option.deploybench_reboot_before_verify,
         earlier=earlier,
+        shard=option.deploybench_shard,
         sources=_from_invocation(config, option.deploybench_sources or folders.sources()),
         json_path=_from_invocation(config, option.deploybench_json or run_dir / "run.json"),
         run_dir=run_dir,
         run_seed=decided["run_seed"],
         endpoint=decided.get("endpoint"),
         gateway=getattr(config, "workerinput", {}).get(GATEWAY_INPUT),
+        kept=resumed.kept if resumed else resume.load_kept(decided.get("kept")),
+        resumed=resumed,
     )
+    if resumed:
+        resumed.require_same(settings)
+    return settings
 
 
 def for_worker(settings: Settings, endpoint: Mapping[str, Any]) -> str:
     """What the controller tells its workers."""
-    return json.dumps(
-        {"run_dir": str(settings.run_dir), "run_seed": settings.run_seed, "endpoint": dict(endpoint)},
-    )
+    told = {"run_dir": str(settings.run_dir), "run_seed": settings.run_seed, "endpoint": dict(endpoint)}
+    return json.dumps(told | {"kept": resume.dump_kept(settings.kept.values())})
 
 
 def _lineup(config: pytest.Config) -> Lineup:
@@ -183,7 +195,23 @@ def _earlier(config: pytest.Config) -> again.EarlierRun | None:
     return again.load(_from_invocation(config, option.deploybench_reverify))
 
 
-def _decided(config: pytest.Config) -> dict[str, Any]:
+def _resumed(config: pytest.Config) -> resume.Resumed | None:
+    """The run to resume; a worker is told what it must know of it."""
+    option = config.option
+    if option.deploybench_resume is None or hasattr(config, "workerinput"):
+        return None
+    if option.deploybench_reverify:
+        raise UsageError(f"{resume.OPTION} and {again.OPTION} do not go together: resume first, then verify again")
+    resumed = resume.load(_from_invocation(config, option.deploybench_resume))
+    if not (option.deploybench_agent or option.deploybench_model or option.deploybench_command):
+        raise UsageError(
+            f"{resume.OPTION}={option.deploybench_resume}: name again who deploys. That run was started as: "
+            f"{resumed.command}"
+        )
+    return resumed
+
+
+def _decided(config: pytest.Config, resumed: resume.Resumed | None) -> dict[str, Any]:
     """What must be the same in all processes of the session: told by the controller, or decided here."""
     workerinput: Mapping[str, Any] = getattr(config, "workerinput", {})
     if WORKER_INPUT in workerinput:
@@ -193,6 +221,8 @@ def _decided(config: pytest.Config) -> dict[str, Any]:
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
     folder = config.option.deploybench_run_dir or config.rootpath / "deploybench-runs" / now
     seed = config.option.deploybench_seed
+    if seed is None and resumed:
+        seed = resumed.run.run_seed
     return {
         "run_dir": str(_fresh(_from_invocation(config, folder))),
         "run_seed": secrets.randbits(63) if seed is None else seed,
