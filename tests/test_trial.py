@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_deploybench import taskfile
-from pytest_deploybench.errors import DeployBenchError, InfraError, MachineLostError, TaskFileError
+from pytest_deploybench.errors import DeployBenchError, InfraError, MachineLostError, SourceError, TaskFileError
 from pytest_deploybench.fleet import Shelf
 from pytest_deploybench.layer2 import Challenge
 from pytest_deploybench.model import (
@@ -216,6 +217,15 @@ def test_a_machine_that_cannot_be_had_ends_the_trial_after_all_tries(bench: Benc
     with pytest.raises(InfraError, match="no disk"), bench.carry_out(fleet, retries=2):
         pytest.fail("there is nothing to check")
     assert [entry.number for entry in bench.diary.tries] == [1, 2, 3]
+
+
+def test_a_source_that_an_offline_store_lacks_is_named_before_a_machine_is_borrowed(bench: Bench) -> None:
+    shutil.rmtree(bench.store)
+    fleet = ScriptedFleet([machine()])
+    mended = rf"toy-1.0.tar.gz is not there. `deploybench sources fetch --dir {bench.store}`"
+    with pytest.raises(SourceError, match=mended), bench.carry_out(fleet, offline=True):
+        pytest.fail("there is nothing to check")
+    assert fleet.lent == []
 
 
 def test_a_fault_of_the_task_is_not_tried_again(bench: Bench) -> None:

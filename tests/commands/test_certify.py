@@ -20,6 +20,12 @@ def test_deployed(layer1, trial_key):
 BROKEN = "def test_deployed(layer1):\n    assert False, 'the reference is broken'\n"
 
 
+@pytest.fixture(autouse=True)
+def known_here_too(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripted provider is known in this process as in the sessions that it starts."""
+    monkeypatch.syspath_prepend(project.path.with_name(f"{project.path.name}-site"))
+
+
 def certify(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(main, ["certify", "--provider=scripted", "--jobs=1", *arguments])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
