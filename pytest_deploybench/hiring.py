@@ -43,7 +43,7 @@ class Hiring:
     command_on: str = "host"
 
     def hired(self, lease: Lease, report: Callable[[ModelUse], None]) -> Agent:
-        """The agent for one try on this machine; `report` is told what it used when it has ended."""
+        """The agent for one try on this machine; `report` is told what it has used, now and then and at its end."""
         return _Hired(self, lease, report)
 
 
@@ -82,6 +82,11 @@ class _Hired:
             return replace(agent_run, termination=use.spent)
         return agent_run
 
+    def _used(self, account: Account) -> ModelUse:
+        use = _use(account.statement(), self.hiring.spec)
+        self.report(use)
+        return use
+
     def _brief(self, account: Account) -> Brief:
         spec = self.hiring.spec
         return Brief(
@@ -92,7 +97,7 @@ class _Hired:
             dialect=spec.dialects[0].value,
             url=account.url,
             token=account.token,
-            used=lambda: _use(account.statement(), spec),
+            used=lambda: self._used(account),
             max_steps=self.hiring.budget.calls,
             command=self.hiring.command,
             command_on=self.hiring.command_on,

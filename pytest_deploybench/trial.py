@@ -111,6 +111,8 @@ class Plan:
     run_dir: Path = Path()
     """Of the run, for the same."""
     reboot_before_verify: bool = False
+    offline: bool = False
+    """Whether sources come from the store alone."""
     beat_every_s: float = health.BEAT_EVERY_S
     connect: Callable[[Lease], Connection] = SshMachine
 
@@ -128,6 +130,12 @@ class Diary:
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     durations: dict[str, float] = field(default_factory=dict)
     """Seconds by phase, of the last try."""
+    under_way: str = ""
+    """The phase that began last."""
+    since: float = field(default_factory=time.time)
+    """When that was, in seconds since the epoch."""
+    begun: int = 0
+    """How many tries have begun."""
     tries: list[Try] = field(default_factory=list)
     machine_id: str | None = None
     facts: MachineFacts | None = None
@@ -147,6 +155,7 @@ class Diary:
 
     def begin_try(self) -> None:
         """Forget what belongs to an earlier try; its own entry in `tries` remains."""
+        self.begun += 1
         self.durations = {name: seconds for name, seconds in self.durations.items() if name == "sources"}
         self.machine_id, self.facts, self.agent_run, self.findings = None, None, None, []
         self.vitals, self.model_use, self.frozen = None, None, False
@@ -155,6 +164,7 @@ class Diary:
     def phase(self, name: str) -> Iterator[None]:
         """Time one phase, also when it fails."""
         start = time.monotonic()
+        self.under_way, self.since = name, time.time()
         try:
             yield
         finally:
@@ -366,6 +376,8 @@ class _Attempt:
 def _archives(plan: Plan, progress: Progress) -> dict[str, Path]:
     """The pinned sources by the folder in which the agent finds them."""
     wanted = {"artifact": plan.task.source, **{f"extra/{extra.name}": extra for extra in plan.task.extra_sources}}
+    if plan.offline:
+        return {folder: sources.find(source, plan.store) for folder, source in wanted.items()}
     return {folder: sources.fetch(source, plan.store, progress) for folder, source in wanted.items()}
 
 

@@ -190,6 +190,11 @@ class Fleet:
             self._start(_Loan(AskMachine(size, lifetime_s, _AHEAD), ticket), admitted=True)
             return True
 
+    def queued(self) -> list[str]:
+        """The purposes for which somebody waits until there is room for a machine."""
+        with self._lock:
+            return [loan.request.purpose for loan in self._loans if loan.entry is None and loan.line is not None]
+
     def sweep(self) -> list[str]:
         """Destroy machines whose owner is dead; one line each, and one for whatever hinders that."""
         from filelock import Timeout

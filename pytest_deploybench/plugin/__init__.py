@@ -9,7 +9,9 @@
     ahead       the next machine, made early     again          an earlier run, verified again
     sharding    one part of the trials           resume         verdicts of an earlier run, kept
     recording   reports -> records               folding        the pure part of it
-    output      header, progress, summary        listing        the table of tasks
+    output      header, lines, summary           listing        the table of tasks
+    gates       what CI asks for; exit status    progress       what the trials are at, while they run
+    status      a running trial's file           board, screen  what of it is known, and where it is shown
 
 This file is the door. Every pytest run on this Python passes it, most of them in projects without a task, so it imports
 pytest only, and a room is entered when somebody is named to deploy (`pytest_configure`) or a task is collected.
@@ -53,12 +55,14 @@ LABELS = {
 }
 """Markers of tasks beside `lang_*`, which are registered as languages come up."""
 
+ASKS_FOR_TRIALS = ("agent", "model", "command", "reverify", "resume", "min_pass_rate", "max_invalid_rate", "expect")
+"""Options of which one is enough to ask for trials."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     for label, meaning in LABELS.items():
         config.addinivalue_line("markers", f"{label}: deploybench: {meaning}")
-    asked_for = ("agent", "model", "command", "reverify", "resume")
-    if any(config.getoption(f"deploybench_{name}") for name in asked_for):
+    if any(config.getoption(f"deploybench_{name}") not in (None, []) for name in ASKS_FOR_TRIALS):
         from pytest_deploybench.plugin import session
 
         session.begin(config)

@@ -22,7 +22,7 @@ from pytest_deploybench.layer1 import FAILING_CONFIDENCE
 from pytest_deploybench.layer2 import Challenge, Experiment
 from pytest_deploybench.layer2.challenge import trial_seed
 from pytest_deploybench.model import AgentRun, Finding, Task, TrialKey
-from pytest_deploybench.plugin import machines, output, recording, settings
+from pytest_deploybench.plugin import machines, output, progress, recording, settings, status
 from pytest_deploybench.plugin.collection import TaskModule
 from pytest_deploybench.ports import Agent, Machine
 from pytest_deploybench.transport import testinfra_host
@@ -67,6 +67,7 @@ def deployment(
         challenge=challenge,
         folder=chosen.run_dir / trial_key.folder,
         store=chosen.sources,
+        offline=chosen.offline,
         retries=chosen.retries,
         checks=_module(request).checks[trial_key],
         keep_vm=chosen.keep_vm,
@@ -80,7 +81,8 @@ def deployment(
         fleet = stack.enter_context(machines.client(config))
         if refusal := fleet.refusal(task.machine):
             pytest.skip(refusal)
-        with output.uncaptured(config):
+        stack.enter_context(status.told(diary, plan.folder))
+        with output.uncaptured(config), progress.visible(config):
             lent = stack.enter_context(deployed(plan, fleet, diary, output.progress(config)))
         yield lent
 

@@ -76,6 +76,10 @@ class Machines:
         if self._fleet is not None and self._settings.earlier is None:  # a kept machine is nobody else's
             self._fleet.prepare(size, lifetime_s)
 
+    def queued(self) -> list[str]:
+        """The folders of the trials that wait until there is room for their machine."""
+        return self._fleet.queued() if self._fleet else []
+
     def close(self) -> None:
         """Destroy every machine. A second polite signal must not cut this short; Ctrl-C still can."""
         if self._fleet is not None:

@@ -173,7 +173,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--deploybench-sources",
         type=Path,
         metavar="DIR",
-        help="Store of the pinned source archives, which you may archive (default: in your cache folder)",
+        help="Take the pinned source archives from this store alone, without a network; `deploybench sources fetch "
+        "--dir DIR` fills it, and you may archive it (default: a store in your cache folder, filled as needed)",
+    )
+    group.addoption(
+        "--deploybench-min-pass-rate",
+        type=_percent,
+        metavar="PERCENT",
+        help="Gate for CI: the session is green if at least so many of the judged trials passed, and a failed one does "
+        "not make it fail (default: 100)",
+    )
+    group.addoption(
+        "--deploybench-max-invalid-rate",
+        type=_percent,
+        metavar="PERCENT",
+        help="Gate for CI: the session is green though so many trials were INVALID, of all but those that this "
+        "provider cannot host (default: 0)",
+    )
+    group.addoption(
+        "--deploybench-expect",
+        type=_whole(1),
+        metavar="N",
+        help="Gate for CI: at least so many trials must be judged, PASSED or FAILED (default: 1). Exit status: 0 all "
+        "gates met, 1 one not met, 2 interrupted, 4 usage, 5 nothing judged",
     )
     group.addoption(
         "--deploybench-list",
@@ -191,6 +213,21 @@ def _dollars(text: str) -> float:
     if not 0 < amount < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount of dollars above 0")
     return amount
+
+
+def _percent(text: str) -> float:
+    """Parser of a share in per cent, with or without its sign."""
+    try:
+        share = float(text.strip().removesuffix("%"))
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share in per cent, from 0 to 100, such as 62.5")
+    if 0 < share < 1 and not text.strip().endswith("%"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: write {share * 100:g} for {share * 100:g} %, or {share:g}% if meant"
+        )
+    return share
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LOG_EVERY_S = 60.0
 _DRAW_EVERY_S = 1.0
+_SPARING = 20
+"""With hundreds of trials a look at all of them takes a while: so many times as long passes until the next."""
 _SETTLE_S = 0.05
 """For pytest to print what belongs together, before the region is drawn again."""
 _FAREWELL_S = 5.0
@@ -119,9 +121,13 @@ class Progress:
 
     def _draw(self, screen: Screen) -> None:
         """The thread on a terminal."""
+        due, lines = 0.0, [""]
         while not self._over.is_set():
-            screen.show(region(self._trials.board(), *screen.size))
-            screen.stirred.wait(_DRAW_EVERY_S)
+            if (start := time.monotonic()) >= due:
+                lines = region(self._trials.board(), *screen.size)
+                due = start + max(_DRAW_EVERY_S, _SPARING * (time.monotonic() - start))
+            screen.show(lines)
+            screen.stirred.wait(max(0.0, due - time.monotonic()))
             self._over.wait(_SETTLE_S)
             screen.stirred.clear()
 

@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from pytest_deploybench import earlier, taskfile
 from pytest_deploybench.errors import DeployBenchError, TaskFileError
-from pytest_deploybench.model import Fault, Outcome, RunRecord, Task, TrialKey, TrialRecord, Verdict
+from pytest_deploybench.model import Fault, RunRecord, Task, TrialKey, TrialRecord
 from pytest_deploybench.plugin import layer1_checks, resume, settings
 from pytest_deploybench.plugin.collection import TaskModule, key_of
 from pytest_deploybench.plugin.folding import Phase, Subject, fold
@@ -167,20 +167,23 @@ class Recorder:
             report.user_properties += [(f"duration_{name}", value) for name, value in record.durations.items()]
 
     @pytest.hookimpl(tryfirst=True)  # before the machines go: nothing that is known may be lost on the way
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self) -> None:
         for key in list(self._open):
             self._record(key)
         if self.records:
             self.run = self._run()
             self._save(self._settings.json_path, records.dump_run(self.run))
-            if session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED if self.unwritten else exit_status(self.run)
 
     def keep(self, record: TrialRecord) -> None:
         """Write a record that is final."""
         self._begin()
         self.records[record.key] = record
         self._save(self._settings.run_dir / record.key.folder / earlier.TRIAL_FILE, records.dump_trial(record))
+
+    def knows(self, nodeid: str) -> bool:
+        """Whether a test is a check of a trial of which anything was heard."""
+        key = self._settings.lineup.key(nodeid, self._config.rootpath)
+        return key in self.records or key in self._open
 
     def _trial(self, nodeid: str) -> _Open | None:
         """The trial that a check belongs to and that is not recorded yet."""
@@ -256,19 +259,6 @@ class Recorder:
             swept=self._machines.swept,
             settings=resume.conditions(self._settings),
         )
-
-
-def exit_status(run: RunRecord) -> pytest.ExitCode:
-    """The exit status of a session in which no check failed and no fixture broke."""
-    if all(trial.verdict is Verdict.INVALID for trial in run.trials):
-        return pytest.ExitCode.NO_TESTS_COLLECTED
-    # A task that this provider cannot host is skipped as a whole, and a skipped test fails no session.
-    invalid = [trial for trial in run.trials if trial.verdict is Verdict.INVALID and not _skipped(trial)]
-    return pytest.ExitCode.TESTS_FAILED if invalid else pytest.ExitCode.OK
-
-
-def _skipped(trial: TrialRecord) -> bool:
-    return bool(trial.checks) and all(check.outcome is Outcome.SKIPPED for check in trial.checks)
 
 
 @cache

@@ -41,7 +41,7 @@ class Screen:
     """
 
     def __init__(self, config: pytest.Config, *, captured: bool) -> None:
-        self._reporter: pytest.TerminalReporter = config.pluginmanager.get_plugin("terminalreporter")
+        self._reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
         self._writer: Any = config.get_terminal_writer()
         self._open = not captured
         self._lock = threading.RLock()
@@ -127,5 +127,6 @@ class Screen:
             self._drawn = False
 
     def _raw(self, text: str) -> None:
-        self._writer._file.write(text)
+        encoding = self._writer._file.encoding or "utf-8"  # `LANG=C` knows no other letters than its own
+        self._writer._file.write(text.encode(encoding, "replace").decode(encoding))
         self._writer._file.flush()

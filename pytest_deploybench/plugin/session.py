@@ -41,7 +41,7 @@ def begin(config: pytest.Config) -> None:
 
 
 def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) -> None:
-    from pytest_deploybench.plugin import ahead, machines, output, recording, resume
+    from pytest_deploybench.plugin import ahead, gates, machines, output, progress, recording, resume
 
     chosen = settings.required(config)
     fleet = machines.Machines(config)
@@ -52,9 +52,12 @@ def _begin_as_owner(config: pytest.Config, plugins: pytest.PytestPluginManager) 
         plugins.register(models.Models(config), "deploybench-models")
     plugins.register(fleet, "deploybench-machines")
     plugins.register(recorder, "deploybench-recorder")
+    plugins.register(gates.Gatekeeper(chosen.gates, recorder), "deploybench-gatekeeper")
     if chosen.resumed:
         plugins.register(resume.Resuming(config, chosen, chosen.resumed, recorder), "deploybench-resuming")
     plugins.register(output.Output(config, recorder, fleet), "deploybench-output")
+    if config.option.verbose >= 0:
+        plugins.register(progress.Progress(config, recorder, fleet), "deploybench-progress")
     plugins.register(ahead.Ahead(config, fleet), "deploybench-ahead")
     if plugins.has_plugin("xdist"):
         plugins.import_plugin(f"{_HERE}.scheduling")

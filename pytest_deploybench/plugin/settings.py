@@ -21,6 +21,7 @@ from pytest_deploybench.gateway import Budget
 from pytest_deploybench.model import KeepVm, TrialKey
 from pytest_deploybench.models import ModelSpec
 from pytest_deploybench.plugin import again, resume
+from pytest_deploybench.plugin.gates import Gates, require_run
 from pytest_deploybench.plugin.lineup import Lineup, assemble
 from pytest_deploybench.plugin.options import DEFAULT_PROVIDER
 
@@ -57,6 +58,8 @@ class Settings:
     """The run whose deployments are verified again; None where agents deploy."""
     sources: Path
     """The content-addressed store of sources."""
+    offline: bool
+    """Whether sources come from that store alone."""
     json_path: Path
     run_dir: Path
     run_seed: int
@@ -70,6 +73,7 @@ class Settings:
     """What the names of the models mean."""
     budget: Budget = field(default_factory=Budget)
     """What each trial may use of its model."""
+    gates: Gates = field(default_factory=Gates)
     command: str | None = None
     command_on: str = "host"
     endpoint: Mapping[str, Any] | None = None
@@ -124,6 +128,7 @@ def build(config: pytest.Config) -> Settings:
         lineup=lineup,
         models=() if earlier else _models(config, lineup, budget),
         budget=budget,
+        gates=_gates(config, lineup),
         command=option.deploybench_command,
         command_on=option.deploybench_command_on,
         provider=option.deploybench_provider,
@@ -136,6 +141,7 @@ def build(config: pytest.Config) -> Settings:
         earlier=earlier,
         shard=option.deploybench_shard,
         sources=_from_invocation(config, option.deploybench_sources or folders.sources()),
+        offline=option.deploybench_sources is not None,
         json_path=_from_invocation(config, option.deploybench_json or run_dir / "run.json"),
         run_dir=run_dir,
         run_seed=decided["run_seed"],
@@ -181,6 +187,13 @@ def _models(config: pytest.Config, lineup: Lineup, budget: Budget) -> tuple[Mode
             f"{user_file()}, or limit --deploybench-max-tokens instead"
         )
     return specs
+
+
+def _gates(config: pytest.Config, lineup: Lineup) -> Gates:
+    option = config.option
+    gates = Gates(option.deploybench_min_pass_rate, option.deploybench_max_invalid_rate, option.deploybench_expect)
+    require_run(gates, anybody_deploys=bool(lineup.entries), collect_only=option.collectonly)
+    return gates
 
 
 def _earlier(config: pytest.Config) -> again.EarlierRun | None:

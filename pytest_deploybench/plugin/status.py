@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FILE_NAME = "status.json"
 LOOK_EVERY_S = 1.0
+_FAREWELL_S = 5.0
+"""How long a disk that does not answer may hold up the trial's end."""
 _LIMIT_BYTES = 4096
 _TAIL_BYTES = 16_384
 
@@ -76,7 +78,7 @@ def told(diary: Diary, folder: Path) -> Iterator[None]:
         yield
     finally:
         over.set()
-        writer.join()
+        writer.join(_FAREWELL_S)
 
 
 def read(folder: Path) -> Status | None:
