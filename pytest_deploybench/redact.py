@@ -19,30 +19,37 @@ _SHORTEST_ENCODED = 8
 
 _START = r"(?<![A-Za-z0-9_-])"
 _NAMES = r"(?:API[_-]?KEY|ACCESS[_-]KEY|SECRET[_-]KEY|PRIVATE[_-]KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)"
+_NAMES_HOLD = "apikey api_key api-key access_key access-key private_key private-key token secret passw credentials"
 _IS = r"(?:\\?[\"'])?\s{0,4}[=:]\s{0,4}"
 _PEM_EDGE = r"(?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
-PATTERNS: tuple[tuple[str, str], ...] = (
-    ("private-key", rf"-----BEGIN {_PEM_EDGE}(?:[^-]|-(?!----)){{0,20000}}+-----END {_PEM_EDGE}"),
+PATTERNS: tuple[tuple[str, str, str], ...] = (
+    ("private-key", "-----begin", rf"-----BEGIN {_PEM_EDGE}(?:[^-]|-(?!----)){{0,20000}}+-----END {_PEM_EDGE}"),
     # A key cut off by the end of the text: the lines that can only be key material go.
-    ("private-key", rf"-----BEGIN {_PEM_EDGE}(?>(?:\s|\\[nr]){{1,4}}+[A-Za-z0-9+/=]{{16,}}){{1,400}}+"),
-    ("url-password", r"(?P<keep>\b[A-Za-z][A-Za-z0-9+.-]{1,15}://[^\s/:@\[\"']{0,100}:)[^\s/@\"']{1,300}+(?=@)"),
-    ("anthropic-key", rf"{_START}sk-ant-[A-Za-z0-9_-]{{16,}}+"),
-    ("openai-key", rf"{_START}sk-(?:or-v1-)?[0-9a-f]{{32,64}}(?![A-Za-z0-9_-])"),
+    ("private-key", "-----begin", rf"-----BEGIN {_PEM_EDGE}(?>(?:\s|\\[nr]){{1,4}}+[A-Za-z0-9+/=]{{16,}}){{1,400}}+"),
+    ("url-password", "://", r"(?P<keep>\b[A-Za-z][A-Za-z0-9+.-]{1,15}://[^\s/:@\[\"']{0,100}:)[^\s/@\"']{1,300}+(?=@)"),
+    ("anthropic-key", "sk-ant-", rf"{_START}sk-ant-[A-Za-z0-9_-]{{16,}}+"),
+    ("openai-key", "sk-", rf"{_START}sk-(?:or-v1-)?[0-9a-f]{{32,64}}(?![A-Za-z0-9_-])"),
     # Digits and capitals tell a key from a package whose name happens to begin with sk-.
     (
         "openai-key",
+        "sk-",
         rf"{_START}(?=sk-[A-Za-z_-]{{0,80}}[0-9])(?=sk-[a-z0-9_-]{{0,80}}[A-Z])sk-[A-Za-z0-9_-]{{20,}}+",
     ),
-    ("google-key", rf"{_START}AIza[A-Za-z0-9_-]{{35,}}+"),
-    ("google-token", rf"{_START}(?:ya29\.|AQ\.)[A-Za-z0-9_-]{{30,}}+"),
-    ("xai-key", rf"{_START}xai-[A-Za-z0-9]{{24,}}+"),
-    ("huggingface-token", rf"{_START}hf_[A-Za-z0-9]{{30,}}+"),
-    ("github-token", rf"{_START}(?:gh[pousr]_[A-Za-z0-9]{{36,}}+|github_pat_[A-Za-z0-9_]{{22,}}+)"),
-    ("aws-key", rf"{_START}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9_-])"),
-    ("bearer", r"(?P<keep>\b[Bb]earer\s{1,4})(?=[A-Za-z._~+/=-]{0,200}[0-9])[A-Za-z0-9._~+/=-]{16,}+"),
+    ("google-key", "aiza", rf"{_START}AIza[A-Za-z0-9_-]{{35,}}+"),
+    ("google-token", "ya29. aq.", rf"{_START}(?:ya29\.|AQ\.)[A-Za-z0-9_-]{{30,}}+"),
+    ("xai-key", "xai-", rf"{_START}xai-[A-Za-z0-9]{{24,}}+"),
+    ("huggingface-token", "hf_", rf"{_START}hf_[A-Za-z0-9]{{30,}}+"),
+    (
+        "github-token",
+        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+        rf"{_START}(?:gh[pousr]_[A-Za-z0-9]{{36,}}+|github_pat_[A-Za-z0-9_]{{22,}}+)",
+    ),
+    ("aws-key", "akia asia", rf"{_START}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9_-])"),
+    ("bearer", "bearer", r"(?P<keep>\b[Bb]earer\s{1,4})(?=[A-Za-z._~+/=-]{0,200}[0-9])[A-Za-z0-9._~+/=-]{16,}+"),
     (
         "header",
+        "authorization api-key",
         r"(?P<keep>\b(?i:authorization\s{0,4}:\s{0,4}basic|(?:x-)?(?:goog-)?api-key\s{0,4}:)\s{0,4})"
         r"[A-Za-z0-9._~+/=-]{12,}+",
     ),
@@ -50,17 +57,22 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     # only the name of another variable ($TOKEN) is no secret.
     (
         "assignment",
+        _NAMES_HOLD,
         rf"(?P<keep>{_NAMES}{_IS}(?P<quote>\\?[\"'])?)(?![$\[])"
         r"(?(quote)[^\"'\\\n]{6,400}+|[^\s\"'`,;&|<>(){}\[\]\\]{6,}+)",
     ),
     # In lower case the same words are everyday names in programs, so only what looks like a key goes.
     (
         "assignment",
+        _NAMES_HOLD,
         rf"(?P<keep>(?i:{_NAMES}){_IS}(?:\\?[\"'])?)"
         r"(?=[A-Za-z._/+=-]{0,200}[0-9])[A-Za-z0-9._/+=-]{16,}+",
     ),
 )
-"""What is a secret by its look alone. A group named `keep` survives in front of the mark."""
+"""What is a secret by its look alone: its kind, the words of which one stands in it whatever the case, and the pattern.
+
+A group named `keep` survives in front of the mark. The words are quickly looked for, and most texts hold few of them.
+"""
 
 # CSI, OSC and DCS/PM/APC strings, then the two-character escapes. A string without its end is not taken as one, so
 # nothing that follows can be hidden by it.
@@ -80,8 +92,10 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     forms = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
     if forms:
         text = re.sub("|".join(map(re.escape, forms)), "[redacted]", text)
-    for kind, pattern in _compiled():
-        text = pattern.sub(partial(_mark, kind), text)
+    folded = text.casefold()
+    for kind, words, pattern in _compiled():
+        if any(word in folded for word in words):
+            text = pattern.sub(partial(_mark, kind), text)
     return text
 
 
@@ -101,9 +115,9 @@ def strip_escapes(text: str) -> str:
 
 
 @cache
-def _compiled() -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _compiled() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...]:
     # On first use: an unrelated pytest run that merely imports this module does not pay for it.
-    return tuple((kind, re.compile(pattern)) for kind, pattern in PATTERNS)
+    return tuple((kind, tuple(words.split()), re.compile(pattern)) for kind, words, pattern in PATTERNS)
 
 
 def _mark(kind: str, match: re.Match[str]) -> str:

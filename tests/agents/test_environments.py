@@ -61,7 +61,16 @@ def test_uv_is_taken_where_there_is_one(steps: list[list[str]], monkeypatch: pyt
     toy.prepare(lambda _: None)
     python = str(toy.folder / "bin" / "python")
     assert steps[0] == ["/opt/uv", "venv", "-q", "--python", sys.executable, str(toy.folder)]
-    assert steps[1] == ["/opt/uv", "pip", "install", "-q", "--compile-bytecode", "--python", python, "no-such-package-at-all==1"]
+    assert steps[1] == [
+        "/opt/uv",
+        "pip",
+        "install",
+        "-q",
+        "--compile-bytecode",
+        "--python",
+        python,
+        "no-such-package-at-all==1",
+    ]
 
 
 def test_a_python_that_is_not_in_the_path_is_found_with_pyenv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
