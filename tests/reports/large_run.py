@@ -27,9 +27,9 @@ from pytest_deploybench.reports.html import Evidence, Line, Log
 from pytest_deploybench.reports.html.trajectory import Part, Step, Trajectory
 from tests.reports.runs import run, trial
 
-MODELS = {"gpt-5.3-codex": 0.51, "gemini-3.1-pro": 0.28, "grok-4.20": 0.12, "gpt-5.4-mini": 0.08}
+MODELS = {"model-a": 0.51, "model-b": 0.28, "model-c": 0.12, "model-d": 0.08}
 """How often each passes, and below what a million of its tokens costs."""
-_PRICES: dict[str, float | None] = {"gpt-5.3-codex": 1.9, "gemini-3.1-pro": 2.4, "grok-4.20": 1.1, "gpt-5.4-mini": 0.3}
+_PRICES: dict[str, float | None] = {"model-a": 1.9, "model-b": 2.4, "model-c": 1.1, "model-d": 0.3}
 _GROUPS = ((Domain.AI, 25, "python"), (Domain.SYSTEMS, 19, "c"), (Domain.SCIENTIFIC, 7, "fortran"))
 _LANGUAGES = ("c", "cpp", "rust", "go", "java", "ocaml", "python", "haskell", "r", "julia", "fortran")
 _WORDS = (

@@ -202,7 +202,7 @@ def test_trials_are_filtered_and_sorted_by_keyboard(context: BrowserContext, tmp
         "PASSED"
     }
     assert page.locator("output").text_content() == f"{passed} of 24 trials"
-    page.fill("input[type=search]", "gpt-5.3")
+    page.fill("input[type=search]", "model-a")
     assert 0 < shown.count() < passed
     page.locator("button[type=reset]").focus()
     page.keyboard.press("Enter")
@@ -249,14 +249,13 @@ def test_all_of_it_can_be_read_without_scripts(browser: Browser, tmp_path: Path)
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1280)])
 def test_no_barrier_is_found(browser: Browser, tmp_path: Path, scheme: Any, width: int) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="no axe: pip install axe-playwright-python"
     )
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
-    page = visit(context, render(*large_run(tasks=3)), tmp_path).page
+    page = visit(context, render(*large_run(tasks=1)), tmp_path).page
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     found = axe.Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
