@@ -13,10 +13,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.model import SCHEMA_VERSION, RunRecord, TrialRecord
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 _INSTANTS = frozenset({"started_at", "finished_at"})
 _Record = TypeVar("_Record", TrialRecord, RunRecord)
@@ -52,9 +56,7 @@ def load_run(text: str, where: object = "run.json") -> RunRecord:
 
 def schema() -> dict[str, Any]:
     """What `run.schema.json` holds: the JSON Schema of `run.json`."""
-    from pydantic import TypeAdapter
-
-    found = TypeAdapter(RunRecord).json_schema()
+    found = _adapter(RunRecord).json_schema()
     for record in (found, found["$defs"]["TrialRecord"]):
         record["required"].append("schema_version")
         record["properties"]["schema_version"] = {"const": SCHEMA_VERSION, "title": "Schema Version"}
@@ -111,11 +113,11 @@ def _dump(record: TrialRecord | RunRecord) -> str:
 
 def _load(kind: type[_Record], text: str, where: object) -> _Record:
     # Imported here: a session that only writes records does not pay for the validation.
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     _fields(text, where)
     try:
-        record = TypeAdapter(kind).validate_json(text, strict=True)
+        record: _Record = _adapter(kind).validate_json(text, strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(map(str, first["loc"])) or "top level"
@@ -125,6 +127,14 @@ def _load(kind: type[_Record], text: str, where: object) -> _Record:
     for key in sorted(_INSTANTS & vars(record).keys()):
         _require_instant(getattr(record, key), f"{where}: {key}")
     return record
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Made once, since that takes longer than reading a record."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _fields(text: str, where: object) -> dict[str, Any]:

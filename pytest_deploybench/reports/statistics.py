@@ -189,8 +189,8 @@ class Paired:
         return self.rate_b - self.rate_a
 
 
-MCNEMAR = "exact McNemar test; Bonett-Price interval"
-RESAMPLED = "sign-flip permutation test and bootstrap, both over tasks"
+MCNEMAR = "Exact McNemar test; Bonett-Price interval"
+RESAMPLED = "Sign-flip permutation test and bootstrap, both over tasks"
 
 
 def paired(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Paired | None:
