@@ -120,4 +120,5 @@ def _escapes() -> re.Pattern[bytes]:
 
 @cache
 def _lost_escapes() -> re.Pattern[bytes]:
-    return re.compile(rb"(?:\^\[|\xe2\x90\x9b)?\[(?:\d{1,3}(?:;\d{1,3}){0,5})?m")
+    # "[m" ends a colour, but also begins "[main 1a2b3c] message".
+    return re.compile(rb"(?:\^\[|\xe2\x90\x9b)?\[(?:\d{1,3}(?:;\d{1,3}){0,5}m|m(?![a-z]))")

@@ -84,6 +84,7 @@ def test_lines_of_a_system_are_known_by_their_clock() -> None:
         ("error: x\n".encode("utf-16-le"), b"error: x\n"),
         (b"\x1b]unended error: x", b"\x1b]unended error: x"),
         (b"a[0] = b[10m]; x[1]", b"a[0] = b[10m]; x[1]"),
+        (b"[31merror[m: x\n[main 1a2b3c4] merge", b"error: x\n[main 1a2b3c4] merge"),
     ],
 )
 def test_colours_and_nul_bytes_go(raw: bytes, text: bytes) -> None:

@@ -24,7 +24,7 @@ def share(right: list[bool]) -> float:
 
 def test_the_corpus_is_large_and_of_both_kinds() -> None:
     assert sum(labelled.failed for labelled in LOGS) >= 60
-    assert sum(not labelled.failed for labelled in LOGS) >= 30
+    assert sum(not labelled.failed for labelled in LOGS) >= 100
     assert {labelled.category for labelled in LOGS if labelled.failed} == {*Category} - {Category.CONTAINER}
 
 
@@ -44,7 +44,7 @@ def test_failures_are_seen() -> None:
 
 def test_false_alarms_are_rare() -> None:
     alarms = [each.labelled.name for each in scores(failed=False) if not each.verdict]
-    assert len(alarms) <= 3, alarms
+    assert len(alarms) <= len(scores(failed=False)) // 30, alarms
 
 
 def test_categories_are_right() -> None:

@@ -12,6 +12,8 @@ from pytest_deploybench.model import Category
 HEADER = "main.c:3:10: fatal error: zlib.h: No such file or directory"
 MAKE = "make: *** [Makefile:2: main.o] Error 1"
 KILLED = "Out of memory: Killed process 1234 (cc1plus) total-vm:1843200kB"
+ODD = "foo.OddError: it broke"
+TRACEBACK = ("Traceback (most recent call last):", '  File "a.py", line 3, in <module>', ODD)
 CHATTER = tuple(f"  CC      drivers/x{number}.o" for number in range(100))
 
 
@@ -62,6 +64,11 @@ FAILURES = [
     Case("forgiven-too-soon", (HEADER, "falling back to the slow way", *CHATTER[:5], MAKE), HEADER),
     Case("an-unknown-tool", ("frobbing", "frob: error: bad frob", "done"), "frob: error: bad frob"),
     Case("only-an-exit-status", ("step 1", "worker exited with code 3"), "worker exited with code 3"),
+    Case("after-a-warning-of-source", ("a.py:3: UserWarning: slow", "  warnings.warn(", *TRACEBACK), ODD),
+    Case("last-words-far-from-the-end", (*TRACEBACK, "Done.", *CHATTER), ODD),
+    Case("last-words-after-a-compilers-error", (HEADER, MAKE, "Done."), HEADER),
+    Case("last-words-after-what-an-exception-brought-down", (*TRACEBACK, MAKE, "Done."), ODD),
+    Case("a-bare-exception", ("loading", "ValueError: bad frob"), "ValueError: bad frob"),
 ]
 
 PASSES = [
@@ -71,6 +78,11 @@ PASSES = [
     Case("a-tool-ended-well", ("  ERROR: Failed building wheel for x", "Successfully installed x-1.0"), None),
     Case("tests-passed", ("Traceback (most recent call last):", "ValueError: x", "=== 3 passed in 0.1s ==="), None),
     Case("containers-are-no-failure", ("+ docker build -t x .", "Successfully tagged x:latest"), None),
+    Case("printed-and-outlived", (*TRACEBACK, "no cache yet", *TRACEBACK, "12 parsed, 0 failed"), None),
+    Case("expected-by-a-doctest", ("Expecting:", *("    " + line for line in TRACEBACK), "ok"), None),
+    Case("a-test-named-as-an-error", ("TestError: ", "  test_raises: .", "100% passed"), None),
+    Case("a-program-that-make-asked-for-a-version", ("make: frob: No such file or directory", "built app"), None),
+    Case("a-conflict-that-was-resolved", ("CONFLICT (content): Merge conflict in f", "[main 1a2b3c4] merge"), None),
     Case("make-was-told-to-ignore-it", ("rm: cannot remove 'x'", "make: [Makefile:9: clean] Error 1 (ignored)"), None),
 ]
 
@@ -109,6 +121,10 @@ def test_a_failed_fetch_is_why_something_is_missing() -> None:
         (("frob: error: bad frob", "done"), 0, False),
         ((KILLED,), 0, True),
         ((KILLED, *CHATTER), 0, False),
+        ((HEADER, MAKE), 0, True),
+        ((HEADER, *CHATTER[:9]), 0, False),
+        ((*TRACEBACK, "went on", "and on"), 0, False),
+        ((*TRACEBACK, "Done."), 1, True),
         (("fine",), 1, True),
         (("fine",), 0, False),
         ((HEADER, "BUILD SUCCESSFUL in 2s"), 2, True),
