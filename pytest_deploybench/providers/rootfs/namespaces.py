@@ -16,6 +16,8 @@ from pytest_deploybench.providers.local.bootstrap import TOOLS_WITHOUT_ROOT, req
 
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "pasta": "passt"}
 """Programs that a machine needs, and the Debian package of each."""
+TUN = Path("/dev/net/tun")
+"""What pasta makes the machine's network card of."""
 _PURPOSE = "making a root file system a machine"
 
 
@@ -34,6 +36,11 @@ def check() -> None:
     require(TOOLS | ({} if os.geteuid() == 0 else TOOLS_WITHOUT_ROOT), _PURPOSE)
     if os.geteuid() != 0:
         require_subordinate_ids(user, _PURPOSE)
+    if not os.access(TUN, os.R_OK | os.W_OK):
+        raise MissingToolError(
+            f"{_PURPOSE} needs {TUN}, which {user} may not open here: `sudo modprobe tun` makes it if missing, "
+            f"and `sudo chmod 0666 {TUN}` opens it"
+        )
     probe = [*as_root(), *("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "true")]
     done = subprocess.run(probe, capture_output=True, text=True, check=False)
     if done.returncode:
