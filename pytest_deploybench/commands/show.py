@@ -44,24 +44,29 @@ class Shown:
     full: bool = False
 
 
-class _Range(click.ParamType[Shown]):
-    name = "A-B"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Shown:
-        found = _RANGE.fullmatch(value)
-        if found is None or not (found[1] or found[3]):
-            self.fail(f"{value!r} is no range of steps. Give one such as 3, 3-7, 3- or -7", param, ctx)
-        first = int(found[1] or 1)
-        last = int(found[3]) if found[3] else None if found[2] else first
-        if last is not None and last < first:
-            self.fail(f"{value!r} ends before it begins", param, ctx)
-        return Shown(first, last)
+def _range(_context: click.Context, _parameter: click.Parameter, value: str) -> Shown:
+    """What `--steps` means."""
+    found = _RANGE.fullmatch(value)
+    if found is None or not (found[1] or found[3]):
+        raise click.BadParameter(f"{value!r} is no range of steps. Give one such as 3, 3-7, 3- or -7")
+    first = int(found[1] or 1)
+    last = int(found[3]) if found[3] else None if found[2] else first
+    if last is not None and last < first:
+        raise click.BadParameter(f"{value!r} ends before it begins")
+    return Shown(first, last)
 
 
 @click.command()
 @click.argument("trial", type=click.Path(path_type=Path))
 @click.argument("task", required=False)
-@click.option("--steps", type=_Range(), default="1-", show_default="all", help="Only these, such as 3-7, 3- or -7.")
+@click.option(
+    "--steps",
+    callback=_range,
+    default="1-",
+    show_default="all",
+    metavar="A-B",
+    help="Only these, such as 3-7, 3- or -7.",
+)
 @click.option("--full", is_flag=True, help="All of each text, not only its first and last lines.")
 def show(trial: Path, task: str | None, steps: Shown, full: bool) -> None:
     """Replay TRIAL: what the model said, the commands it ran and what they printed.

@@ -39,7 +39,8 @@ def write(folder: Path, key: TrialKey, agent_run: AgentRun | None, progress: Pro
 
 
 def _sources(folder: Path) -> Sources:
-    program, tail = f"pytest_deploybench {version('pytest_deploybench')}", []
+    program = f"pytest_deploybench {version('pytest_deploybench')}"
+    tail: list[dict[str, Any]] = []
     for event in _lines(folder / EVENTS_NAME):
         if event.get("kind") == "start":
             program = str(event.get("text"))

@@ -97,7 +97,7 @@ class Studio:
         model: str = "chat",
         *,
         budget: Budget | None = None,
-        budget_s: float = 600.0,
+        budget_s: float = 3600.0,
         command: str | None = None,
         command_on: str = "host",
     ) -> AgentRun:
