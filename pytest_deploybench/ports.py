@@ -77,7 +77,7 @@ class Provider(Protocol):
     """How a fresh machine comes to be. Made once per session, in the process that owns all machines.
 
     A provider class is called as `factory(options: ProviderOptions, progress: Progress)`. One whose machines only serve
-    the authors of tasks has an attribute `no_benchmark: str` beside, why no verdict reached there is a benchmark result.
+    the authors of tasks has an attribute `no_benchmark: str`, too: why no verdict reached there is a benchmark result.
     """
 
     spares: bool

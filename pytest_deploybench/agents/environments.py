@@ -160,7 +160,7 @@ class Scaffold:
 
 def _pythons(version: str) -> Iterator[str]:
     """Where interpreters of this version may be: in PATH, with pyenv, uv, and others that install them. None is run."""
-    from findpython import ALL_PROVIDERS
+    from findpython.providers import ALL_PROVIDERS
 
     for kind in ALL_PROVIDERS.values():
         for python in place.find_pythons() if (place := kind.create()) else ():

@@ -149,7 +149,7 @@ def _responses_said(answer: Json) -> Iterator[_Part]:
         elif kind == "reasoning":
             yield from _thought(item.get("summary") or item.get("content"))
         elif kind.endswith("_call"):
-            given = next((item[key] for key in ("arguments", "input", "action") if key in item), {})
+            given: object = next((item[key] for key in ("arguments", "input", "action") if key in item), None)
             yield Action(_id(item.get("call_id")), _name(item.get("name") or kind), _arguments(given))
 
 

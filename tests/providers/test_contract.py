@@ -32,7 +32,7 @@ GAPS = {
     ),
     ("ssh", "a_machine_ends_by_itself"): "nothing ends an own host but its next reset, which needs a living session",
     ("rootfs", "a_kept_machine_wakes_as_it_was_frozen"): "it is thrown away; whoever wants to look in makes another",
-    ("rootfs", "a_rebooted_machine_is_the_same_machine"): "it has no systemd that could reboot it, and no boot of its own",
+    ("rootfs", "a_rebooted_machine_is_the_same_machine"): "it has no systemd that could reboot it, nor a boot",
 }
 """What a provider cannot do, and why."""
 
