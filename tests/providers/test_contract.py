@@ -79,7 +79,7 @@ class RootfsHarness:
     size = MachineSize(cpus=1, memory_gb=1, disk_gb=4)
     at_once = 3
     patience_s = 300.0
-    short_life_s = 5.0
+    short_life_s = 60.0  # the lifetime begins before the hand-over, also on a busy host
     life_grace_s = 60.0
     say_on_console: str | None = "sudo tee /dev/console >/dev/null"
 
