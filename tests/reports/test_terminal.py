@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_deploybench.model import Domain, Fault, RunRecord, Try, Verdict
+from pytest_deploybench.model import Category, Domain, Fault, Finding, ModelUse, RunRecord, Try, Verdict
+from pytest_deploybench.reports.baseline import BASELINES
 from pytest_deploybench.reports.terminal import render
 from tests.reports.runs import run, trial
 
@@ -113,3 +114,58 @@ def test_colour_is_as_asked_for_whatever_the_environment_says(monkeypatch: pytes
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert render(run(*FIVE), 80, False) == re.sub(r" +$", "", re.sub(r"\x1b\[[0-9;]*m", "", colored), flags=re.M)
+
+
+# --- effort, attempts, causes, figures of others ------------------------------------------------------------------
+
+
+def used(tokens: int, cost_usd: float | None, unmetered: int = 0) -> ModelUse:
+    return ModelUse(9, tokens, 0, 500_000, 0, cost_usd, unmetered, 0.0)
+
+
+def test_effort_is_a_mean_over_those_that_know_it() -> None:
+    one = trial("a", model="m")
+    known = replace(one, model_use=used(1_500_000, 3.0))
+    unmetered = replace(trial("b", Verdict.FAILED, "x", model="m"), model_use=used(9, None, unmetered=1))
+    text = render(run(known, unmetered), 80, False)
+    assert re.search(r"^m +1/2 +2 M \(1\) +\$3\.00 \(1\) +\$3\.00 \(1\) +10 min$", text, re.M)
+    assert "tokens" not in render(run(one), 80, False)
+
+
+def test_several_attempts_tell_chances_and_a_wider_interval() -> None:
+    verdicts = {"a": Verdict.PASSED, "b": Verdict.FAILED}
+    trials = [trial(task, verdicts[task], "x", model="m", attempt=n) for task in verdicts for n in (1, 2, 3)]
+    text = render(run(*trials, trial("c", model="m")), 80, False)
+    assert re.search(r"^ +m +2 +3 +50 % +50 %$", text, re.M)
+    # Design effect 3.58, worked out by hand: no more than 1.95 independent trials.
+    assert re.search(r"^m +4/7 +57 % +12-93 %", text, re.M)
+    assert "pass@k" not in render(run(*trials[:1]), 80, False)
+
+
+def test_published_figures_stand_beside_ours() -> None:
+    ours = run(trial("a", model="gpt-5.3-codex"), trial("b", Verdict.FAILED, "x", model="gpt-5.3-codex"), trial("a"))
+    text = render(ours, 60, False, BASELINES["paper"])
+    assert re.search(r"^  gpt-5\.3-codex +50/51\.0 +-/52\.0 +-/42\.9 +50/52\.6$", text, re.M)
+    assert re.search(r"^  grok-4\.20 +-/11\.8 +-/ 8\.0 +-/14\.3 +-/15\.8$", text, re.M)
+    assert re.search(r"^  reference +100/ +- ", text, re.M)
+    assert "read its figures as a scale" in flat(text)
+    assert "arXiv" not in render(ours, 60, False)
+
+
+def test_many_failures_take_two_lines_each_and_are_counted_by_cause() -> None:
+    found = (Finding("missing-header", Category.BUILD, 12, "a.c:1: zlib.h", "why", "how", 0.9),)
+    doubted = (replace(found[0], confidence=0.2),)
+    failed = [trial(f"t{number}", Verdict.FAILED, f"cause {number}", model="m") for number in range(21)]
+    failed[0], failed[1] = replace(failed[0], findings=found), replace(failed[1], findings=doubted)
+    text = render(run(*failed), 80, False)
+    assert "  t20/openhands+m/attempt-01\n    cause 20\n" in text
+    assert re.search(r"^build +1$", text, re.M)
+    assert re.search(r"^wrong or no result +20$", text, re.M)
+    assert flat(text).endswith("Passed: m 0 %.")
+    assert "failed for" not in render(run(*failed[:20]), 80, False)
+
+
+def test_a_report_of_several_runs_says_how_they_were_put_together() -> None:
+    text = render(run(FIVE[0]), 80, False, notes=["a/m/attempt-01: PASSED of x is taken" + HOSTILE])
+    assert "How these runs were put together\n  a/m/attempt-01: PASSED of x is taken" in text
+    assert "\x1b" not in text
