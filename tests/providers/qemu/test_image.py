@@ -236,7 +236,7 @@ CLAIMS = (
     "test ! -e /usr/lib/deploybench/identity",
     "test ! -e /etc/systemd/system/deploybench-identity.service",
     "systemctl is-active --quiet ssh",
-    "ssh-keyscan 127.0.0.1",
+    "ssh-keyscan -T 60 -t ed25519 127.0.0.1",
     "su agent -c 'sudo -n true'",
     'test "$(id -u agent)" = 1000',
     # 5 GiB of disk were given to a file system made for 2
