@@ -161,7 +161,7 @@ def test_without_an_overlay_the_image_is_copied(
 ) -> None:
     mount = tmp_path / "bin" / "mount"
     mount.parent.mkdir()
-    mount.write_text(f'#!/bin/sh\ncase "$*" in *overlay*) exit 32;; esac\nexec {shutil.which("mount")} "$@"\n')
+    mount.write_text(f'#!/bin/sh\ncase "$*" in "-t overlay"*) exit 32;; esac\nexec {shutil.which("mount")} "$@"\n')
     mount.chmod(0o755)
     monkeypatch.setenv("PATH", f"{mount.parent}:{os.environ['PATH']}")
     with one(provider) as machine:
@@ -180,7 +180,7 @@ def test_nothing_runs_on_when_a_process_of_it_is_killed(provider: RootfsProvider
         os.kill(pid, signal.SIGKILL)
         assert eventually(lambda: not sleepers() or None)
         assert mounts(machines) == []
-        assert provider.state("one") is MachineState.LOST
+        assert eventually(lambda: provider.state("one") is MachineState.LOST or None)  # its keeper may not know yet
     assert list(machines.iterdir()) == []
 
 
