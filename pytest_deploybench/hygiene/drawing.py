@@ -30,7 +30,7 @@ class Drawn:
 
 def draw(module: Path) -> Drawn | None:
     """Draw from the task module at this path; None where it cannot be imported, draws nothing or takes too long."""
-    command = [sys.executable, "-m", __name__, str(module)]
+    command = [sys.executable, "-B", "-m", __name__, str(module)]  # nothing is written into a task's folder
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
