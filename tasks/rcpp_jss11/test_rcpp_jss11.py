@@ -21,7 +21,7 @@ SYMBOLS = {"R_init_Rcpp", "rcpp_get_stack_trace", "compileAttributes"}
 TOLERANCE = 1e-11
 """Sums of at most 200 products below 1, and polynomials below 200: rounding stays under 1e-12."""
 SPEEDUP = 3.0
-"""The paper's table has compiled code about 70 times faster than R's loops, when R did not compile loops itself."""
+"""Measured natively, where R compiles its loops to byte code: 116 times. Emulation may narrow that, but not to this."""
 
 
 @dataclass(frozen=True)
