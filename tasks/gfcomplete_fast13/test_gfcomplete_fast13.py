@@ -21,7 +21,7 @@ SYMBOLS = {"gf_init_hard", "gf_w16_split_4_16_lazy_sse_multiply_region", "gf_cpu
 """Of this revision: exported, static SIMD code, and the processor's detection that came after the last release."""
 METHODS = ("simd", "nosimd", "shift")
 FASTER = 3
-"""Split tables with SIMD against shifting: natively 60 times and more; a library without SIMD has no such method."""
+"""Split tables with SIMD against shifting: natively 50 times and more; a library without SIMD has no such method."""
 
 
 @dataclass(frozen=True)
