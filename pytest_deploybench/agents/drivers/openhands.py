@@ -17,6 +17,7 @@ from typing import Any
 ANSWER_LIMIT_S = 3600
 """For one answer: the gateway is patient with the provider on its own."""
 MOST_STEPS = 100_000
+SETTLE_TRIES = 60
 PATIENCE = {"action_observation": 12, "action_error": 6, "monologue": 4, "alternating_pattern": 12}
 """Repetitions after which OpenHands takes an agent for stuck: who waits for a build looks at it many times."""
 
@@ -36,6 +37,7 @@ def main() -> None:
     emit("start", f"openhands-sdk {version('openhands-sdk')}")
     witness = Witness()
     conversation = _conversation(work, witness)
+    _settle(conversation)
     conversation.send_message(work["prompt"])
     try:
         conversation.run()
@@ -132,6 +134,23 @@ def _conversation(work: dict[str, Any], witness: Witness) -> Any:
         max_iteration_per_run=work["steps"] or MOST_STEPS,
         stuck_detection_thresholds=StuckDetectionThresholds(**PATIENCE),
     )
+
+
+def _settle(conversation: Any) -> None:
+    """Wait until the shell answers what it was asked last.
+
+    OpenHands takes the next prompt for the end of a command. Those that a slow shell prints at its start come late, and
+    every later command would seem to have ended before it began.
+    """
+    from openhands.tools.terminal import TerminalAction, TerminalTool
+
+    for number in range(SETTLE_TRIES):
+        asked = TerminalAction(command=f"echo settled $((1000 + {number}))")  # the echo of the line holds no answer
+        seen = conversation.execute_tool(TerminalTool.name, asked)
+        if f"settled {1000 + number}" in _text(seen.to_llm_content):
+            return
+        time.sleep(0.5)
+    raise RuntimeError("the shell on the machine does not answer in order")
 
 
 if __name__ == "__main__":
