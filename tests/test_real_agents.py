@@ -190,7 +190,7 @@ def test_no_secret_is_on_the_machines_disks(show: Show) -> None:
     kept = show.session.state / "pytest-deploybench" / "kept"
     disks = list(kept.glob("*/disk.qcow2"))
     assert len(disks) == len(show.session.all_trials) == 4
-    assert all(b"deploy.sh" in disk.read_bytes() for disk in disks[:1])  # nothing of it is compressed
+    assert any(b"deploy.sh" in disk.read_bytes() for disk in disks)  # what was written can be found
     assert not [path for path in kept.rglob("*") if path.is_file() and holds_secret(path)]
 
 
