@@ -26,7 +26,7 @@ from tests.support.model_server import KEY, Held, ModelServer, Turn, call, finis
 from tests.support.sessions import PATIENCE_S, Session, eventually, sessions
 from tests.support.toy import DEPLOY, ToyProject, toy_project
 
-pytestmark = [pytest.mark.vm, pytest.mark.network]
+pytestmark = [pytest.mark.vm, pytest.mark.network, pytest.mark.scaffold]
 
 CANARY = "Canary5Of6The7Host8Environment9"
 """A variable of the user's that is no business of any agent."""

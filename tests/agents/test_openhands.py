@@ -14,7 +14,7 @@ from pytest_deploybench.model import Termination
 from tests.agents.conftest import CANARY, MODELS, Studio, killed_when, running
 from tests.support.model_server import KEY, RateLimited, Status, call, finish, say
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.scaffold]
 
 
 @pytest.fixture(scope="module", autouse=True)
