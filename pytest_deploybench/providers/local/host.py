@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_deploybench.model import MachineSize
@@ -47,6 +48,17 @@ def free_port() -> int:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def answers_ssh(port: int) -> bool:
+    """Whether an SSH server answers at this port of the loopback.
+
+    We speak first: older passts and pastas complete a connection only when the host's side has sent something.
+    """
+    with suppress(OSError), socket.create_connection((LOOPBACK, port), 5.0) as probe:
+        probe.sendall(b"SSH-2.0-deploybench\r\n")
+        return probe.recv(4) == b"SSH-"
+    return False
 
 
 def _existing(path: Path) -> Path:

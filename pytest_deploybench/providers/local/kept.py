@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,10 @@ from pytest_deploybench.providers.local import keeper
 from pytest_deploybench.providers.local.keeper import Command, Orders
 
 _END_WITHIN_S = 15.0
+_WORD_WITHIN_S = 5.0
+_POLL_S = 0.05
+_PF_EXITING = 0x4
+"""Among the flags in /proc/PID/stat, see proc(5)."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,17 @@ class Kept:
         self._process.stdout.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_WITHIN_S)
+
+
+def folder_of(machine_id: str, machines: Path) -> Path:
+    """The folder of a machine among those of a provider.
+
+    Raises:
+        InfraError: it cannot have one.
+    """
+    if not machine_id or Path(machine_id).name != machine_id:
+        raise InfraError(f"{machine_id!r} is no machine id: it must be usable as the name of a folder")
+    return machines / machine_id
 
 
 def launch(
@@ -104,11 +120,31 @@ def runs(folder: Path) -> bool:
     return record is not None and _alive(record["keeper"]) and exit_of(folder) is None
 
 
+def commands_run(folder: Path) -> bool:
+    """Whether every command of the machine is there and does not just end, which its keeper may not know yet."""
+    record = _record(folder)
+    return record is not None and all(
+        _alive(entry) and not _is_ending(entry["pid"]) for entry in record["commands"].values()
+    )
+
+
+def await_word(folder: Path) -> None:
+    """Give the keeper of a machine that has just ended a moment to say how."""
+    deadline = time.monotonic() + _WORD_WITHIN_S
+    while runs(folder) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
 def pids(folder: Path) -> list[int]:
     """The processes of a machine, its keeper among them."""
     record = _record(folder)
     entries = [] if record is None else [record["keeper"], *record["commands"].values()]
     return [int(entry["pid"]) for entry in entries if _alive(entry)]
+
+
+def printed(log: Path, limit_bytes: int = 65_536) -> bytes:
+    """The end of what a command has printed into one of its files; nothing if that is not there."""
+    return log.read_bytes()[-limit_bytes:] if log.exists() else b""
 
 
 def remove_tree(folder: Path) -> None:
@@ -147,6 +183,14 @@ def _record(folder: Path) -> dict[str, Any] | None:
 
 def _alive(entry: dict[str, Any]) -> bool:
     return entry["started"] is not None and keeper.started_at(entry["pid"]) == entry["started"]
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether a process is on its way out. The first one of a pid namespace waits there until all others are gone."""
+    try:
+        return bool(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[6]) & _PF_EXITING)
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def _kill(entry: dict[str, Any]) -> None:

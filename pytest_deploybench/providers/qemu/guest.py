@@ -20,8 +20,7 @@ from pathlib import Path
 
 from pytest_deploybench.errors import InfraError
 from pytest_deploybench.model import MachineSize
-from pytest_deploybench.providers.local import kept
-from pytest_deploybench.providers.local.host import LOOPBACK
+from pytest_deploybench.providers.local import host, kept
 from pytest_deploybench.providers.local.keeper import Command
 from pytest_deploybench.providers.local.kept import Kept
 from pytest_deploybench.providers.qemu import network
@@ -147,19 +146,12 @@ class Guest:
     def await_ssh(self, timeout_s: float) -> None:
         """Wait until an SSH server answers at the forwarded port.
 
-        We speak first: older passts complete a connection only when the host's side has sent something.
-
         Raises:
             InfraError: the guest ended, or the time was not enough.
         """
         for _ in self._until(timeout_s, "answer over SSH"):
-            with (
-                contextlib.suppress(OSError),
-                socket.create_connection((LOOPBACK, self.ssh_port), 5.0) as probe,
-            ):
-                probe.sendall(b"SSH-2.0-deploybench\r\n")
-                if probe.recv(4) == b"SSH-":
-                    return
+            if host.answers_ssh(self.ssh_port):
+                return
 
     def save_state(self, target: Path, timeout_s: float) -> None:
         """Stop the guest and write the state of its devices to a file; its memory stays where it is.
@@ -315,7 +307,7 @@ def last_words(folder: Path) -> str:
     ended = kept.exit_of(folder)
     logs = [QEMU_LOG, CONSOLE] if ended is None or ended.command == MAIN_COMMAND else [f"{ended.command}.log"]
     for log in (folder / name for name in logs):
-        text = log.read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace").strip() if log.exists() else ""
+        text = kept.printed(log, _LAST_WORDS_BYTES).decode(errors="replace").strip()
         if text:
             return f"{log.name} ends: {text}"
     return "It left no output."

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,8 +38,6 @@ TOOLS = {acceleration.QEMU: "qemu-system-x86", "qemu-img": "qemu-utils", "passt"
 """Programs that a machine needs, and the Debian package of each."""
 CPU_OVERCOMMIT = 2
 """Machines mostly wait for the network or run one job, so twice the host's cores may be promised."""
-_KEEPER_WITHIN_S = 5.0
-_CONSOLE_BYTES = 65_536
 _KILLED_BY_SIGNAL = b"terminating on signal"
 
 
@@ -128,9 +125,7 @@ class QemuProvider:
         held = self._guests.get(machine_id)
         if kept.runs(folder) and (held is None or not held.guest.trouble()):
             return MachineState.RUNNING
-        deadline = time.monotonic() + _KEEPER_WITHIN_S
-        while kept.runs(folder) and time.monotonic() < deadline:  # QEMU is just ending, and its keeper will say how
-            time.sleep(0.05)
+        kept.await_word(folder)
         ended = kept.exit_of(folder)
         by_itself = ended is not None and ended.command == guest.MAIN_COMMAND and ended.status == 0
         log = folder / guest.QEMU_LOG
@@ -140,8 +135,7 @@ class QemuProvider:
 
     def console(self, machine_id: str) -> bytes:
         """The end of its serial console, which its keeper writes down."""
-        printed = self._folder(machine_id) / guest.CONSOLE
-        return printed.read_bytes()[-_CONSOLE_BYTES:] if printed.exists() else b""
+        return kept.printed(self._folder(machine_id) / guest.CONSOLE)
 
     def freeze(self, machine_id: str) -> None:
         """Hold the disk still, without a pause of the machine. What the guest has not written yet is not on it.
@@ -198,9 +192,7 @@ class QemuProvider:
         return held
 
     def _folder(self, machine_id: str) -> Path:
-        if not machine_id or Path(machine_id).name != machine_id:
-            raise InfraError(f"{machine_id!r} is no machine id: it must be usable as the name of a folder")
-        return self._machines / machine_id
+        return kept.folder_of(machine_id, self._machines)
 
     def _template(self, size: MachineSize) -> tuple[Hardware, Template]:
         """One at a time: a template takes the whole host to boot, and the others of its size wait for it anyway."""

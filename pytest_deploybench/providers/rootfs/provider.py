@@ -16,10 +16,8 @@ What such machines are not, and what follows:
 from __future__ import annotations
 
 import io
-import socket
 import tarfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from pytest_deploybench import folders
@@ -44,7 +42,6 @@ from pytest_deploybench.providers.rootfs.image import Image
 
 NO_BENCHMARK = "its machines are namespaces of this host: no security boundary, and no limit to CPUs and memory"
 CONSOLE = "console.log"
-_CONSOLE_BYTES = 65_536
 _SSH_WITHIN_S = 600.0
 """Where there is no overlay the image is copied first. A machine that ends is noticed at once."""
 _POLL_S = 0.02
@@ -122,20 +119,18 @@ class RootfsProvider:
     def state(self, machine_id: str) -> MachineState:
         """Running, switched off from within, or lost for any other reason."""
         folder = self._folder(machine_id)
-        if kept.runs(folder):
+        if kept.runs(folder) and kept.commands_run(folder):
             return MachineState.RUNNING
+        kept.await_word(folder)
         ended = kept.exit_of(folder)
         return MachineState.POWERED_OFF if ended is not None and ended.status == 0 else MachineState.LOST
 
     def console(self, machine_id: str) -> bytes:
         """The end of what its SSH server and its /dev/console printed."""
-        printed = self._folder(machine_id) / CONSOLE
-        return printed.read_bytes()[-_CONSOLE_BYTES:] if printed.exists() else b""
+        return kept.printed(self._folder(machine_id) / CONSOLE)
 
     def _folder(self, machine_id: str) -> Path:
-        if not machine_id or Path(machine_id).name != machine_id:
-            raise InfraError(f"{machine_id!r} is no machine id: it must be usable as the name of a folder")
-        return self._machines / machine_id
+        return kept.folder_of(machine_id, self._machines)
 
 
 def _launch(folder: Path, base: Image, who: Identity, port: int, request: MachineRequest) -> Kept:
@@ -186,11 +181,8 @@ def _await_ssh(folder: Path, port: int) -> None:
     """
     deadline = time.monotonic() + _SSH_WITHIN_S
     while time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection((host.LOOPBACK, port), 5.0) as probe:
-            # We speak first: older pastas complete a connection only when the host's side has sent something.
-            probe.sendall(b"SSH-2.0-deploybench\r\n")
-            if probe.recv(4) == b"SSH-":
-                return
+        if host.answers_ssh(port):
+            return
         if not kept.runs(folder):
             raise InfraError(f"the machine {folder.name} ended before it could answer over SSH. {_last_words(folder)}")
         time.sleep(_POLL_S)
@@ -198,6 +190,5 @@ def _await_ssh(folder: Path, port: int) -> None:
 
 
 def _last_words(folder: Path) -> str:
-    printed = folder / CONSOLE
-    text = printed.read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace").strip() if printed.exists() else ""
+    text = kept.printed(folder / CONSOLE, _LAST_WORDS_BYTES).decode(errors="replace").strip()
     return f"{CONSOLE} ends: {text}" if text else "It left no output."

@@ -180,7 +180,7 @@ def test_nothing_runs_on_when_a_process_of_it_is_killed(provider: RootfsProvider
         os.kill(pid, signal.SIGKILL)
         assert eventually(lambda: not sleepers() or None)
         assert mounts(machines) == []
-        assert eventually(lambda: provider.state("one") is MachineState.LOST or None)  # its keeper may not know yet
+        assert provider.state("one") is MachineState.LOST
     assert list(machines.iterdir()) == []
 
 
