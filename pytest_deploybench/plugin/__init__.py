@@ -4,6 +4,7 @@
     lineup      who competes; ids of trials      session        which room takes part in which process
     collection  task folder -> checks            layer1_checks  the checks that all tasks share
     fixtures    task, machine, experiment, ...   guard          the time limit of each check
+    ending      a trial ends with its last check
     scheduling  one trial, one worker            machines       the fleet's life within the session
     models      the gateway's life within it, and who asks through it
     ahead       the next machine, made early     again          an earlier run, verified again

@@ -32,6 +32,7 @@ def begin(config: pytest.Config) -> None:
     plugins = config.pluginmanager
     plugins.import_plugin(f"{_HERE}.fixtures")
     plugins.import_plugin(f"{_HERE}.guard")
+    plugins.import_plugin(f"{_HERE}.ending")
     plugins.register(recording.Reporter(), "deploybench-reporter")
     if not hasattr(config, "workerinput"):
         try:

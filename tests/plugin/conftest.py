@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 # Loaded before any run in this process, which forgets the modules that it loads first.
+import pytest_deploybench.plugin.ending
 import pytest_deploybench.plugin.fixtures
 import pytest_deploybench.plugin.guard
 import pytest_deploybench.plugin.listing
