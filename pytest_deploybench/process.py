@@ -1,8 +1,10 @@
-"""A process that owns something beyond its own life, and how a later process finds out that it is dead."""
+"""Processes that outlive others, or must not: how one finds out that another is dead, and how one dies with another."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -27,6 +29,15 @@ class Process:
         """True when no living process is this one."""
         started = _start(self.pid)
         return started is None or abs(started - self.started) > _SAME_START_S
+
+
+def dying_with_us(command: Sequence[str]) -> list[str]:
+    """The command for a child that the kernel kills when the thread that starts it ends, even by SIGKILL.
+
+    Without util-linux's `setpriv` it is the command as it was.
+    """
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig=KILL", "--", *command] if setpriv else list(command)
 
 
 def _start(pid: int) -> float | None:

@@ -4,6 +4,7 @@ Promises a reviewer can check:
 - the child sees no variable of this process but PATH; its HOME is a private folder;
 - whatever happens, when `run_child` returns or raises, nothing of the child runs on this host any more: neither its
   process group nor a process that left it and still has the child's HOME;
+- the child dies with this process, even when that is killed;
 - no more than the stated number of bytes a stream is handed on.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from pytest_deploybench.ports import Sink
+from pytest_deploybench.process import dying_with_us
 
 LOOK_EVERY_S = 0.5
 POLITE_S = 5.0
@@ -56,7 +58,7 @@ def run_child(launch: Launch, home: Path, programs: Path, *, out: Sink, err: Sin
         stdin.write(launch.stdin)
         stdin.seek(0)
         process = subprocess.Popen(
-            launch.argv,
+            dying_with_us(launch.argv),
             cwd=home,
             env={**_environment(home, programs), **launch.environment},
             stdin=stdin,

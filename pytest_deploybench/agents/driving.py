@@ -10,7 +10,6 @@ Promises a reviewer can check:
 
 from __future__ import annotations
 
-import secrets
 import shlex
 import shutil
 import tempfile
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_deploybench import folders
 from pytest_deploybench.agents import login
 from pytest_deploybench.agents.briefing import prompt
 from pytest_deploybench.agents.child import Launch, run_child
@@ -35,8 +35,7 @@ ASK_EVERY_S = 2.0
 GRACE_S = 30.0
 """How long a program may take to end by itself once its budget is spent or its model is out of reach."""
 STEP_TIMEOUT_S = 120.0
-_LONGEST_TEMP_FOLDER = 60
-"""The address of a Unix socket, ssh's shared connection, holds 107 bytes."""
+_FOLDER_PREFIX = "deploybench-agent-"
 
 # Ends what still hangs on a login of the machine's SSH server, but for the login that runs this and for the server's
 # own processes. A service has left its login: its parent is another. The server is the nearest one above, not one in
@@ -166,10 +165,8 @@ class _Clock:
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """A folder that only this user can enter, gone at the end of the block."""
-    usual = Path(tempfile.gettempdir())
-    short = Path("/tmp")  # noqa: S108 - only private folders, made by mkdtemp, lie in it
-    place = short if len(str(usual)) > _LONGEST_TEMP_FOLDER else usual
-    folder = Path(tempfile.mkdtemp(prefix=f"deploybench-agent-{secrets.token_hex(4)}-", dir=place))
+    folders.remove_deserted(_FOLDER_PREFIX, login.MUX)  # what an agent left that was killed with its session
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=folders.for_sockets()))
     try:
         yield folder
     finally:

@@ -25,7 +25,7 @@ _ENDINGS = pytest.StashKey[Callable[[], None]]()
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
     module = request.node.getparent(TaskModule)
     if fixturedef.argname == _ROOT and module:
-        module.stash[_ENDINGS] = partial(fixturedef.finish, request)
+        module.stash[_ENDINGS] = partial(fixturedef.finish, request)  # type: ignore[arg-type] # a SubRequest, not exported
 
 
 @pytest.hookimpl(wrapper=True)

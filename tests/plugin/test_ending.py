@@ -7,7 +7,9 @@ import pytest
 from tests.plugin.conftest import STAND_IN, Project
 
 KEEPS = STAND_IN.replace("        yield diary", "        yield diary\n        diary.kept = lease.machine_id")
-BREAKS = STAND_IN.replace("        yield diary", "        yield diary\n        assert trial_key.agent != 'noop', 'stuck'")
+BREAKS = STAND_IN.replace(
+    "        yield diary", "        yield diary\n        assert trial_key.agent != 'noop', 'stuck'"
+)
 TWO = ("--deploybench-agent=noop", "--deploybench-agent=shallow")
 
 
