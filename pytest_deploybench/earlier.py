@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_deploybench.errors import UsageError
@@ -42,43 +41,68 @@ def salvage(path: Path, option: str) -> Salvaged:
     """
     if not path.is_dir():
         return _whole(path, option)
-    files = sorted(path.glob(f"*/*/attempt-*/{TRIAL_FILE}"))
-    frames = [path / name for name in (RUN_FILE, BEGUN_FILE) if (path / name).exists()]
+    recorded = trials(path)
     problems: list[str] = []
-    for file in frames:
+    for file in (path / name for name in (RUN_FILE, BEGUN_FILE) if (path / name).exists()):
         try:
             salvaged = _whole(file, option)
         except UsageError as error:
             problems.append(str(error))
             continue
-        if salvaged.run is not None and files:
-            trials = tuple(_trials(path, files, problems))
-            salvaged = Salvaged(replace(salvaged.run, trials=trials))
+        if salvaged.run is not None and (recorded.trials or recorded.problems):
+            salvaged = Salvaged(replace(salvaged.run, trials=recorded.trials), recorded.problems)
         return replace(salvaged, problems=(*problems, *salvaged.problems))
     raise UsageError("\n".join(problems) or f"{option}={path}: no {RUN_FILE} in it. Name a run's folder")
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """The trials that wrote records of their own, and why others cannot be read, one sentence each."""
+
+    trials: tuple[TrialRecord, ...]
+    problems: tuple[str, ...]
+
+
+def trials(folder: Path) -> Recorded:
+    """The trials' own records in a run's folder, each of which was written when its trial was over."""
+    found: list[TrialRecord] = []
+    problems: list[str] = []
+    for file in sorted(attempt / TRIAL_FILE for attempt in folder.glob("*/*/attempt-*") if attempt.is_dir()):
+        if not file.exists() and not file.is_symlink():
+            continue  # its trial was not over when the session was killed, or the user took it away
+        try:
+            trial = load_trial(read(file), file)
+        except UsageError as error:
+            problems.append(str(error))
+            continue
+        if folder / trial.key.folder == file.parent:
+            found.append(trial)
+        else:
+            problems.append(f"{file}: it is the record of another trial, {trial.key.folder.as_posix()}")
+    return Recorded(tuple(found), tuple(problems))
+
+
+def read(file: Path) -> str:
+    """The text of a run's file.
+
+    Raises:
+        UsageError: it cannot be read; one sentence that says why and what to do.
+    """
+    try:
+        if file.is_symlink() and not file.exists():
+            raise UsageError(f"{file}: a symbolic link to nowhere, {file.readlink()}. Put back what it stood for")
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: not UTF-8 ({error.reason}). The file is damaged; take it from a backup") from error
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}. Name a run's folder, or its JSON file") from error
+
+
 def _whole(file: Path, option: str) -> Salvaged:
     try:
-        salvaged = salvage_run(file.read_text(encoding="utf-8"), file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option}={file}: {error}. Name a run's folder or its {RUN_FILE}") from error
+        salvaged = salvage_run(read(file), file)
+    except UsageError as error:
+        raise UsageError(f"{option}={error}") from error
     if salvaged.run is None:
         raise UsageError("\n".join(salvaged.problems))
     return salvaged
-
-
-def _trials(folder: Path, files: list[Path], problems: list[str]) -> Iterator[TrialRecord]:
-    """The trials that can be read; why the others cannot, goes to `problems`."""
-    for file in files:
-        try:
-            trial = load_trial(file.read_text(encoding="utf-8"), file)
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(f"{file}: {error}")
-        except UsageError as error:
-            problems.append(str(error))
-        else:
-            if folder / trial.key.folder == file.parent:
-                yield trial
-            else:
-                problems.append(f"{file}: it is the record of another trial, {trial.key.folder.as_posix()}")

@@ -1,7 +1,7 @@
 """The real OpenHands and the real mini-swe-agent in one session: a scripted model, the real gateway, real machines.
 
-Each of them deploys one task and gives another one up. What the model's server handed out is what the records say, and
-no key is anywhere but with the user, who set it, and the gateway.
+Each of them deploys a toy and a smoke task of the benchmark, and gives another toy up. What the model's server handed
+out is what the records say, and no key is anywhere but with the user, who set it, and the gateway.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ import psutil
 import pytest
 import yaml
 
+from pytest_deploybench import sources, taskfile
 from pytest_deploybench.agents.mini_swe_agent import SCAFFOLD as MINI
 from pytest_deploybench.agents.openhands import SCAFFOLD as OPENHANDS
 from tests.support.model_server import KEY, Held, ModelServer, Turn, call, finish, running_model_server, say
-from tests.support.sessions import PATIENCE_S, Session, eventually, sessions
+from tests.support.sessions import PATIENCE_S, ROOT, Session, eventually, sessions
 from tests.support.toy import DEPLOY, ToyProject, toy_project
 
 pytestmark = [pytest.mark.vm, pytest.mark.network, pytest.mark.scaffold]
@@ -35,6 +37,10 @@ SECRETS = re.compile(rf"{KEY}|{CANARY}|deploybench-[A-Za-z0-9_-]{{43}}".encode()
 LONGEST_SECRET = 64
 CHUNK = 1 << 24
 SOLVED, GIVEN_UP = "toy_solved20", "toy_givenup20"
+SMOKE, OF_SMOKE = "libsvm_tist11", "LIBSVM"
+"""A real task, and what stands in its prompt only."""
+DEPLOYED_S = 3600.0
+"""For real deployments by both, on emulated machines."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Scaffold:
     driver: str
     words: str
     """They stand in its requests only."""
+    patient: dict[str, float]
+    """What its tool is told for a command that takes long."""
     done: Turn
     gives_up: tuple[Turn, ...]
     gave_up: str
@@ -54,9 +62,15 @@ class Scaffold:
 SUBMIT = call("bash", "I am done.", command="echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
 SCAFFOLDS = {
     "openhands": Scaffold(
-        "terminal", "drivers/openhands.py", "OpenHands", finish("It adds up."), (say("I cannot."),), "text_stop"
+        "terminal",
+        "drivers/openhands.py",
+        "OpenHands",
+        {"timeout": DEPLOYED_S},
+        finish("It is deployed."),
+        (say("I cannot."),),
+        "text_stop",
     ),
-    "mini-swe-agent": Scaffold("bash", "drivers/mini_swe_agent.py", "COMPLETE_TASK", SUBMIT, (SUBMIT,), "finished"),
+    "mini-swe-agent": Scaffold("bash", "drivers/mini_swe_agent.py", "COMPLETE_TASK", {}, SUBMIT, (SUBMIT,), "finished"),
 }
 
 
@@ -77,18 +91,26 @@ class Show:
 
 
 def script(project: ToyProject, server: ModelServer) -> dict[str, Held]:
-    """Let the model solve one task and give up the other, through each scaffold; its first turn waits to be let go."""
+    """Let the model solve two tasks and give up one, through each scaffold; its first turn waits to be let go."""
     held = {}
+    reference = (ROOT / "tasks" / SMOKE / "reference.sh").read_text()
     for name, scaffold in SCAFFOLDS.items():
-        text = base64.b64encode(DEPLOY.encode()).decode()
-        first = call(scaffold.tool, "I look around.", command="env; ls -a; cat TASK.md")
-        held[name] = Held(first, Event())
-        deploy = call(scaffold.tool, command=f"echo {text} | base64 -d >deploy.sh && bash deploy.sh && echo deployed")
-        server.play([held[name], deploy, scaffold.done], scaffold.words, SOLVED)
+        look = call(scaffold.tool, "I look around.", command="env; ls -a; cat TASK.md")
+        held[name] = Held(look, Event())
+        server.play([held[name], deploys(scaffold, DEPLOY), scaffold.done], scaffold.words, SOLVED)
+        server.play([look, deploys(scaffold, reference), scaffold.done], scaffold.words, OF_SMOKE)
         server.play([call(scaffold.tool, command="cat paper.md"), *scaffold.gives_up], scaffold.words, GIVEN_UP)
     project.task(SOLVED, agent_s=600)
     project.task(GIVEN_UP, agent_s=600)
+    shutil.copytree(ROOT / "tasks" / SMOKE, project.folder / "tasks" / SMOKE)
     return held
+
+
+def deploys(scaffold: Scaffold, script: str) -> Turn:
+    """Write a script and run it, however long it takes."""
+    text = base64.b64encode(script.encode()).decode()
+    command = f"echo {text} | base64 -d >deploy.sh && bash deploy.sh && echo deployed"
+    return call(scaffold.tool, command=command, **scaffold.patient)
 
 
 def looked_at(session: Session, driver: str) -> list[bytes]:
@@ -110,6 +132,7 @@ def show(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show]:
     MINI.prepare(print)
     with running_model_server(key=KEY) as server, sessions(folder, project.folder) as start:
         held = script(project, server)
+        sources.fetch(taskfile.load(ROOT / "tasks" / SMOKE).source, project.store, print)
         config = folder / "config" / "pytest-deploybench" / "models.yaml"
         config.parent.mkdir(parents=True)
         provider = {"base_url": server.url, "key_env": "CANARY_KEY", "dialects": ["chat"]}
@@ -121,7 +144,7 @@ def show(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show]:
             *(f"--deploybench-agent={name}" for name in SCAFFOLDS),
             "--deploybench-model=nice",
             f"--deploybench-sources={project.store}",
-            "--deploybench-machines=1",
+            "-n2",
             "--deploybench-keep-vm=always",
             "--deploybench-retries=0",
             environment={"XDG_CONFIG_HOME": str(config.parents[1]), "CANARY_KEY": KEY, "DEPLOYBENCH_CANARY": CANARY},
@@ -136,13 +159,14 @@ def show(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show]:
             return len(children) == len(held) or session.process.poll() is not None
 
         eventually(all_looked_at, PATIENCE_S, "both agents at work")
-        session.wait()
+        session.wait(2 * DEPLOYED_S)
         yield Show(session, server, children)
 
 
+@pytest.mark.parametrize("task", [SOLVED, SMOKE])
 @pytest.mark.parametrize("agent", SCAFFOLDS)
-def test_the_task_that_it_deploys_has_passed(show: Show, agent: str) -> None:
-    trial = show.trial(agent, SOLVED)
+def test_the_task_that_it_deploys_has_passed(show: Show, agent: str, task: str) -> None:
+    trial = show.trial(agent, task)
     assert (trial["verdict"], trial["termination"]) == ("PASSED", "finished"), (trial["reason"], trial["tries"])
     assert trial["agent_run"]["claimed_success"]
 
@@ -158,7 +182,7 @@ def test_the_records_hold_the_tokens_that_were_handed_out(show: Show) -> None:
     total = show.server.total
     for name, handed_out in (("input", total.input), ("output", total.output), ("cached", total.cached)):
         assert sum(use[f"{name}_tokens"] for use in uses) == handed_out
-    assert sum(use["calls"] for use in uses) == len(show.server.handed_out) == 10
+    assert sum(use["calls"] for use in uses) == len(show.server.handed_out) == 16
     assert sum(use["cost_usd"] for use in uses) == pytest.approx((total.input * 2.0 + total.output * 10.0) / 1e6)
 
 
@@ -189,7 +213,8 @@ def test_no_secret_is_in_the_evidence_or_what_was_printed(show: Show) -> None:
 def test_no_secret_is_on_the_machines_disks(show: Show) -> None:
     kept = show.session.state / "pytest-deploybench" / "kept"
     disks = list(kept.glob("*/disk.qcow2"))
-    assert len(disks) == len(show.session.all_trials) == 4
+    assert len(disks) == len(show.session.all_trials) == 6
+    assert {disk.parent.name for disk in disks} == {trial["kept"] for trial in show.session.all_trials}
     assert any(b"deploy.sh" in disk.read_bytes() for disk in disks)  # what was written can be found
     assert not [path for path in kept.rglob("*") if path.is_file() and holds_secret(path)]
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
 
-from pytest_deploybench.earlier import BEGUN_FILE, RUN_FILE, TRIAL_FILE
+from pytest_deploybench import earlier
 from pytest_deploybench.errors import UsageError
 from pytest_deploybench.model import RunRecord, TrialKey, TrialRecord
 from pytest_deploybench.redact import printable
-from pytest_deploybench.reports.json import Salvaged, load_trial, salvage_run
+from pytest_deploybench.reports.json import Salvaged, salvage_run
 from pytest_deploybench.reports.merge import merge
 
 PART_READ = 1
@@ -71,68 +72,34 @@ def _root(path: Path) -> Path:
 
 
 def _read(path: Path) -> Salvaged:
-    file = path / RUN_FILE if path.is_dir() else path
-    text = _text(file)
-    if isinstance(text, str):
-        salvaged = salvage_run(text, file)
-        problems = salvaged.problems
-    else:
-        salvaged, problems = Salvaged(None), (text.problem,)
-    if salvaged.run is None and path.is_dir():
-        return _from_trials(path, problems)
-    return replace(salvaged, problems=problems)
-
-
-@dataclass(frozen=True)
-class _Unreadable:
-    problem: str
-
-
-def _text(file: Path) -> str | _Unreadable:
+    file = path / earlier.RUN_FILE if path.is_dir() else path
     try:
-        if not file.is_symlink() or file.exists():
-            return file.read_text(encoding="utf-8")
-        return _Unreadable(f"{file}: a symbolic link to nowhere, {file.readlink()}. Put back what it stood for")
-    except UnicodeDecodeError as error:
-        return _Unreadable(f"{file}: not UTF-8 ({error.reason}). The file is damaged; take it from a backup")
-    except OSError as error:
-        return _Unreadable(f"{file}: {error.strerror or error}. Name a run's folder, or its JSON file")
+        salvaged = salvage_run(earlier.read(file), file)
+    except UsageError as error:
+        salvaged = Salvaged(None, (str(error),))
+    return _from_trials(path, salvaged) if salvaged.run is None and path.is_dir() else salvaged
 
 
-def _from_trials(folder: Path, problems: Sequence[str]) -> Salvaged:
+def _from_trials(folder: Path, whole: Salvaged) -> Salvaged:
     """A run made of its trials' own records, where its session did not live to write them all into one file."""
-    trials: list[TrialRecord] = []
-    told = list(problems)
-    for attempt in _attempts(folder):
-        file = attempt / TRIAL_FILE
-        text = _text(file)
-        try:
-            if isinstance(text, str):
-                trials.append(load_trial(text, file))
-            else:
-                told.append(text.problem)
-        except UsageError as error:
-            told.append(str(error))
+    recorded = earlier.trials(folder)
+    trials, told = recorded.trials, (*whole.problems, *recorded.problems)
     if not trials:
-        return Salvaged(None, tuple(told))
-    told.append(f"{folder}: the records of its {len(trials)} finished trials are used instead")
+        return Salvaged(None, told)
     last = max(map(_ended, trials)).isoformat()
-    return Salvaged(replace(_frame(folder, trials), trials=tuple(trials), finished_at=last), tuple(told))
+    run = replace(_frame(folder, trials), trials=trials, finished_at=last)
+    return Salvaged(run, (*told, f"{folder}: the records of its {len(trials)} finished trials are used instead"))
 
 
 def _ended(trial: TrialRecord) -> datetime:
     return datetime.fromisoformat(trial.started_at) + timedelta(seconds=trial.durations.get("total", 0.0))
 
 
-def _attempts(folder: Path) -> Iterator[Path]:
-    yield from sorted(path for path in folder.glob("*/*/attempt-*") if path.is_dir())
-
-
 def _frame(folder: Path, trials: Sequence[TrialRecord]) -> RunRecord:
     """What the session left word of when it began; made up from its trials where not even that is there."""
-    begun = _text(folder / BEGUN_FILE)
-    if isinstance(begun, str) and (run := salvage_run(begun).run):
-        return run
+    with suppress(UsageError):
+        if run := salvage_run(earlier.read(folder / earlier.BEGUN_FILE)).run:
+            return run
     started = [trial.started_at for trial in trials]
     providers = dict.fromkeys(trial.machine.provider for trial in trials if trial.machine)
     return RunRecord(

@@ -195,7 +195,7 @@ def test_what_cannot_be_resumed_is_one_clear_error(project: Project) -> None:
     project.task(checks=PASSES)
     project.run(NOOP)
     for options, says in (
-        ([NOOP, "--deploybench-resume=nowhere"], "Name a run's folder or its run.json"),
+        ([NOOP, "--deploybench-resume=nowhere"], "nowhere: No such file or directory. Name a run's folder"),
         ([NOOP, "--deploybench-resume=tasks"], "tasks: no run.json in it. Name a run's folder"),
         ([RESUME], "name again who deploys. That run was started as: pytest "),
         ([RESUME, "--deploybench-reverify=run"], "do not go together"),
