@@ -136,6 +136,8 @@ class Registry(StrEnum):
 
     PYPI = "pypi"
     DEBIAN = "debian"
+    NPM = "npm"
+    CRATES = "crates"
 
 
 class Outcome(StrEnum):

@@ -133,7 +133,7 @@ _REMEDIES = {
     "paper.year": "Give the year of publication, for example 2014.",
     "paper.reference": "Give a DOI, an arXiv number or the venue's own page.",
     "source": "Give registry, name, version, filename and sha256 of the pinned archive.",
-    "source.registry": "Give pypi or debian.",
+    "source.registry": f"Give one of {', '.join(Registry)}.",
     "source.filename": "Give the archive's bare file name, for example cvxpy-1.4.1.tar.gz.",
     "source.sha256": "Give the 64 lower-case hex digits that `sha256sum FILE` prints for the archive.",
     "extra_sources": "Give a list of sources, each with the keys of `source`.",

@@ -56,7 +56,7 @@ def test_optional_keys_have_defaults(tmp_path: Path) -> None:
         ({"source__sha256": "abc"}, "source.sha256", "64 lower-case hex digits"),
         ({"source__sha256": ZEROS[1:] + "G"}, "source.sha256", "64 lower-case hex digits"),
         ({"source__filename": "../toy.tar.gz"}, "source.filename", "bare file name"),
-        ({"source__registry": "npm"}, "source.registry", "Give pypi or debian."),
+        ({"source__registry": "cpan"}, "source.registry", "Give one of pypi, debian, npm, crates."),
         ({"extra_sources": [SOURCE | {"sha256": 1}]}, "extra_sources.0.sha256", "64 lower-case hex digits"),
         ({"extra_sources": [SOURCE | {"nam": "x"}]}, "extra_sources.0.nam", "Did you mean 'name'?"),
         ({"languages": ["Fortan"]}, "languages.0", "did you mean 'Fortran'?"),

@@ -34,7 +34,7 @@ UNKNOWN = {
     "title": "what is deployed, in one line",
     "paper_title": "the paper's title",
     "reference": "DOI, arXiv:NUMBER or the paper's page",
-    "source_registry": "pypi or debian",
+    "source_registry": f"one of {', '.join(Registry)}",
     "source_name": "package of the registry",
     "source_version": "its version",
     "source_filename": "bare name of the source archive",
@@ -51,7 +51,7 @@ UNKNOWN = {
 @click.option(
     "--source",
     metavar="REGISTRY:NAME==VERSION",
-    help="The artifact, from pypi or debian. Its file name and sha256 are asked of the registry.",
+    help=f"The artifact; the registry is one of {', '.join(Registry)}. It is asked for the file name and the sha256.",
 )
 @tasks_dir
 def new_task(
@@ -91,7 +91,7 @@ def _located(text: str) -> Source:
     """Raises UsageError: `text` is no source; SourceError: the registry has none of that name and version."""
     from pytest_deploybench import sources
 
-    found = re.fullmatch(r"(\w+):([\w.+-]+)==(\S+)", text)
+    found = re.fullmatch(r"(\w+):([\w.+@/-]+)==(\S+)", text)
     if not found or found[1] not in set(Registry):
-        raise UsageError(f"--source={text}: write pypi:NAME==VERSION or debian:NAME==VERSION")
+        raise UsageError(f"--source={text}: write REGISTRY:NAME==VERSION, with one of {', '.join(Registry)}")
     return sources.locate(Registry(found[1]), found[2], found[3], folders.sources())

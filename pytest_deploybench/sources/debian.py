@@ -8,7 +8,6 @@ Promises a reviewer can check:
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
@@ -23,10 +22,10 @@ from filelock import FileLock
 from pytest_deploybench.errors import SourceDigestError, SourceError
 from pytest_deploybench.model import Source
 from pytest_deploybench.ports import Progress
+from pytest_deploybench.sources import client
 
 SUITE = "bookworm"
 """The Debian release of the pinned sources; a Debian host of another release is asked for this one too."""
-APT_TIMEOUT_S = 900.0
 
 _OWN_SUITES = {"stable", "oldstable", "oldoldstable", "testing", "unstable", "sid"}
 _ONE_LINE = re.compile(r"deb(?:-src)?\s+(?P<options>\[[^\]]*\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)(?P<components>.*)")
@@ -92,8 +91,7 @@ def locate(name: str, version: str, state: Path) -> tuple[str, str]:
 @contextmanager
 def _listed(name: str, state: Path, progress: Progress) -> Iterator[tuple[_Apt, str, subprocess.CompletedProcess[str]]]:
     """apt, what its lists say of a source package, and how their update went; `state` is ours alone meanwhile."""
-    if shutil.which("apt-get") is None:
-        raise SourceError("it comes from the Debian archive, and this host has no apt-get to fetch it with.")
+    client.require("apt-get", "It comes from the Debian archive, which apt can read on Debian and its relatives.")
     state.mkdir(parents=True, exist_ok=True)
     with FileLock(state / ".lock"):
         apt = _Apt(_prepare(state))
@@ -131,22 +129,8 @@ class _Apt:
     configuration: Path
 
     def call(self, program: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        command = [program, "-c", str(self.configuration), *arguments]
-        environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-        try:
-            return subprocess.run(
-                command,
-                cwd=cwd,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=APT_TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise SourceError(f"`{' '.join(command)}` did not end within {APT_TIMEOUT_S:.0f} s.") from error
+        command = (program, "-c", str(self.configuration), *arguments)
+        return client.run(*command, cwd=cwd, DEBIAN_FRONTEND="noninteractive")
 
 
 def _prepare(state: Path) -> Path:
@@ -174,7 +158,7 @@ def _host_lists() -> tuple[str, str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=APT_TIMEOUT_S,
+        timeout=client.TIMEOUT_S,
     ).stdout
     places = dict(re.findall(r"^(\w+)='(.*)'$", where, re.MULTILINE))
     files = [Path(places["list"]), *sorted(Path(places["parts"]).glob("*"))]
@@ -202,7 +186,7 @@ def mmdebstrap_lists() -> str:
     hook = 'cat "$1/etc/apt/sources.list" >&2; exit 1'
     command = ["mmdebstrap", "--variant=custom", "--format=null", f"--setup-hook={hook}", SUITE, "/dev/null"]
     said = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=APT_TIMEOUT_S
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=client.TIMEOUT_S
     )
     return said.stdout + said.stderr
 

@@ -3,7 +3,7 @@
 Promises a reviewer can check:
 - a file gets its place in the store only as a whole, and after its sha256 was found to be the pinned one;
 - what lies in its place already is checked again at each fetch, whoever put it there;
-- nothing of a source is executed, unpacked or interpreted.
+- nothing of a source is executed; cargo alone unpacks what it downloads, in a folder that is thrown away.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock
@@ -21,6 +22,7 @@ from filelock import FileLock
 from pytest_deploybench.errors import SourceDigestError, SourceError
 from pytest_deploybench.model import Registry, Source
 from pytest_deploybench.ports import Progress
+from pytest_deploybench.sources import crates, npm
 
 Downloader = Callable[[Source, Path, Path, Progress], Path]
 """Takes a source, an empty folder for it, a folder to keep things between fetches, and progress; gives the file."""
@@ -144,5 +146,27 @@ def _locate_in_debian(name: str, version: str, state: Path) -> tuple[str, str]:
     return debian.locate(name, version, state / ".apt")
 
 
-_LOCATORS = {Registry.PYPI: _locate_in_pypi, Registry.DEBIAN: _locate_in_debian}
-_DOWNLOADERS: dict[Registry, Downloader] = {Registry.PYPI: _from_pypi, Registry.DEBIAN: _from_debian}
+def _by_client(source: Source, folder: Path, _: Path, __: Progress) -> Path:
+    file = _CLIENTS[source.registry](source.name, source.version, folder)
+    if file.name != source.filename:
+        raise SourceError(f"the registry calls its archive {file.name}, not {source.filename}.")
+    return file
+
+
+def _locate_by_client(download: Callable[[str, str, Path], Path], name: str, version: str, _: Path) -> tuple[str, str]:
+    with tempfile.TemporaryDirectory() as scratch:  # these registries list no sha256 for npm and cargo to show
+        file = download(name, version, Path(scratch))
+        return file.name, sha256(file)
+
+
+_CLIENTS = {Registry.NPM: npm.download, Registry.CRATES: crates.download}
+_LOCATORS: dict[Registry, Callable[[str, str, Path], tuple[str, str]]] = {
+    Registry.PYPI: _locate_in_pypi,
+    Registry.DEBIAN: _locate_in_debian,
+    **{registry: partial(_locate_by_client, download) for registry, download in _CLIENTS.items()},
+}
+_DOWNLOADERS: dict[Registry, Downloader] = {
+    Registry.PYPI: _from_pypi,
+    Registry.DEBIAN: _from_debian,
+    **dict.fromkeys(_CLIENTS, _by_client),
+}

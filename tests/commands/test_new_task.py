@@ -67,8 +67,8 @@ def test_a_source_is_pinned_by_what_its_registry_says(tmp_path: Path, index: Ind
     [
         ("pypi:toysum==9", "no source archive of version 9; source archives of versions 1.2"),
         ("pypi:nosuch==1", "no project nosuch"),
-        ("npm:toysum==1", "write pypi:NAME==VERSION or debian:NAME==VERSION"),
-        ("toysum", "write pypi:NAME==VERSION or debian:NAME==VERSION"),
+        ("cpan:toysum==1", "write REGISTRY:NAME==VERSION, with one of pypi, debian, npm, crates"),
+        ("toysum", "write REGISTRY:NAME==VERSION, with one of pypi, debian, npm, crates"),
     ],
 )
 def test_a_source_that_is_none_leaves_no_folder(tmp_path: Path, index: Index, source: str, says: str) -> None:
