@@ -208,8 +208,8 @@ def _standing(name: str, trials: Sequence[TrialRecord]) -> Standing:
         attempts=attempts,
         repeated=repeated(attempts, tasks) if attempts > 1 else None,
         claims=_claims(trials),
-        tokens=measured(map(_tokens, trials)),
-        cost_usd=measured(map(_cost, trials)),
+        tokens=measured(map(tokens_of, trials)),
+        cost_usd=measured(map(cost_of, trials)),
         phases_s={phase: measured(trial.durations.get(phase) for trial in trials) for phase in PHASES},
         machine_s=sum(map(_held, trials)),
     )
@@ -221,12 +221,14 @@ def _claims(trials: Iterable[TrialRecord]) -> Claims:
     return Claims(len(said), sum(trial.verdict is Verdict.PASSED for trial in said))
 
 
-def _tokens(trial: TrialRecord) -> float | None:
+def tokens_of(trial: TrialRecord) -> int | None:
+    """Tokens that the model read and wrote; None where no model was asked, or not all its calls could be counted."""
     use = trial.model_use
     return use.input_tokens + use.output_tokens if use and not use.unmetered_calls else None
 
 
-def _cost(trial: TrialRecord) -> float | None:
+def cost_of(trial: TrialRecord) -> float | None:
+    """US dollars; None where they are not known of all its calls."""
     use = trial.model_use
     return use.cost_usd if use and not use.unmetered_calls else None
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from pytest_deploybench.model import Category, Finding, Verdict
+from pytest_deploybench.model import Category, Finding, ModelUse, Verdict
 from pytest_deploybench.reports.compare import compare, pairs
 from pytest_deploybench.reports.html import (
     Evidence,
@@ -66,6 +66,13 @@ def test_each_record_is_told_with_all_that_it_holds() -> None:
     ):
         assert told in page
     assert "20260101T000000.000Z" in page
+
+
+def test_tokens_that_are_known_in_part_stand_in_no_table() -> None:
+    whole = replace(trial("a", model="m"), model_use=ModelUse(9, 600, 0, 11, 0, 3.0, 0, 0.0))
+    part = replace(trial("b", model="m"), model_use=ModelUse(9, 700, 0, 22, 0, 3.0, 1, 0.0))
+    values = re.findall(r'class="number wide" data-value="([^"]*)"', render(run(whole, part), {}))
+    assert values == ["611", "3.0", "", ""]
 
 
 def test_a_run_without_any_judged_trial_says_so() -> None:

@@ -14,7 +14,7 @@ from pytest_deploybench.reports.html.evidence import Evidence
 from pytest_deploybench.reports.html.packing import Texts, fit
 from pytest_deploybench.reports.html.templates import environment
 from pytest_deploybench.reports.layout import amount, dollars, duration
-from pytest_deploybench.reports.summary import Standing, by_contestant, by_task, cause_of, summarise
+from pytest_deploybench.reports.summary import Standing, by_contestant, by_task, cause_of, cost_of, summarise, tokens_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -92,12 +92,11 @@ class Trial:
 
     @property
     def tokens(self) -> int | None:
-        use = self.record.model_use
-        return None if use is None else use.input_tokens + use.output_tokens
+        return tokens_of(self.record)
 
     @property
     def cost(self) -> float | None:
-        return self.record.model_use.cost_usd if self.record.model_use else None
+        return cost_of(self.record)
 
     @property
     def agent_s(self) -> float | None:
