@@ -29,6 +29,7 @@ from pytest_deploybench.plugin.folding import Phase, Subject, fold
 from pytest_deploybench.plugin.machines import Machines
 from pytest_deploybench.redact import printable, redact
 from pytest_deploybench.reports import json as records
+from pytest_deploybench.reports.summary import cost_of, tokens_of
 from pytest_deploybench.trial import Diary
 
 _MESSAGE_LIMIT = 4000
@@ -163,8 +164,7 @@ class Recorder:
             trial.over.add(report.nodeid)
         if trial.complete:
             record = self._record(trial.subject.key)
-            report.user_properties += [("verdict", record.verdict.value)]
-            report.user_properties += [(f"duration_{name}", value) for name, value in record.durations.items()]
+            report.user_properties += _closing(record)
 
     @pytest.hookimpl(tryfirst=True)  # before the machines go: nothing that is known may be lost on the way
     def pytest_sessionfinish(self) -> None:
@@ -259,6 +259,18 @@ class Recorder:
             swept=self._machines.swept,
             settings=resume.conditions(self._settings),
         )
+
+
+def _closing(record: TrialRecord) -> list[tuple[str, object]]:
+    """What the last report of a trial says of the whole, beside what each says of it; nothing of what is not known."""
+    told = {
+        "verdict": record.verdict.value,
+        "termination": record.termination.value if record.termination else None,
+        "tokens": tokens_of(record),
+        "cost_usd": cost_of(record),
+        **{f"duration_{name}": seconds for name, seconds in record.durations.items()},
+    }
+    return [(name, value) for name, value in told.items() if value is not None]
 
 
 @cache

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -105,6 +106,7 @@ def test_what_a_trial_used_is_in_its_record(
         f"--deploybench-base-url={model_server.url}",
         f"--deploybench-command={ASK}; {ASK}",
         "--deploybench-max-steps=1",
+        "--junitxml=r.xml",
     )
     record = project.record("a_venue20/command+vllm_nice/attempt-01")
     assert record["termination"] == "finished", result.stdout.str()
@@ -112,5 +114,10 @@ def test_what_a_trial_used_is_in_its_record(
     handed_out = model_server.total
     assert (used["calls"], used["input_tokens"], used["output_tokens"]) == (1, handed_out.input, handed_out.output)
     assert (used["cost_usd"], used["spent"]) == (None, "step_budget")
+    cases = ElementTree.parse(project.path / "r.xml").iter("property")  # noqa: S314 - written by ourselves
+    closing = {each.get("name"): each.get("value") for each in cases}
+    assert closing["tokens"] == str(handed_out.input + handed_out.output)
+    assert closing["termination"] == "finished"
+    assert "cost_usd" not in closing
     assert "hello" in Path(project.path / "run/a_venue20/command+vllm_nice/attempt-01/agent.log").read_text()
     assert not (project.path / "run" / "gateway.log").exists()
