@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_deploybench.model import Completed
 from pytest_deploybench.transport import SshMachine, inspection, testinfra_host
+from tests.support.scripted_machine import ScriptedMachine
 from tests.support.sshd import Sshd
 
 
@@ -17,12 +19,16 @@ def test_checks_read_the_machine(machine: SshMachine, sshd: Sshd) -> None:
     assert server.run("exit 3").rc == 3
 
 
-def test_root_is_asked_for_unless_told_otherwise(machine: SshMachine, sshd: Sshd) -> None:
+def test_root_is_asked_for_unless_told_otherwise(
+    machine: SshMachine, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "SYSTEM_PATH", f"{sshd.home}/bin:{inspection.SYSTEM_PATH}")
     sudo = sshd.home / "bin" / "sudo"
     sudo.write_text('#!/bin/sh\necho "through sudo: $@" >&2\nexec "$@"\n')
     sudo.chmod(0o755)
     try:
-        assert testinfra_host(machine).run("echo %s", "a b").stderr == "through sudo: /bin/sh -c echo 'a b'\n"
+        said = testinfra_host(machine).run("echo %s", "a b").stderr
+        assert said == f"through sudo: /bin/sh -c PATH={inspection.SYSTEM_PATH}; echo 'a b'\n"
         assert testinfra_host(machine, sudo=False).run("echo x").stderr == ""
     finally:
         sudo.unlink()
@@ -38,6 +44,31 @@ def test_a_check_never_judges_half_an_output(machine: SshMachine, monkeypatch: p
         server.run("sleep 600")
 
 
-def test_its_commands_come_over_the_machines_own_connection(machine: SshMachine) -> None:
-    address = machine.run("echo $SSH_CONNECTION", timeout_s=60).stdout.decode()
-    assert testinfra_host(machine, sudo=False).run("echo $SSH_CONNECTION").stdout == address
+def test_its_commands_come_over_the_machines_own_connection() -> None:
+    box = ScriptedMachine({"hostname": Completed(0, b"box\n", b"", 0.0)})
+    assert testinfra_host(box).check_output("hostname") == "box"
+    assert len(box.commands) == 1
+
+
+@pytest.mark.parametrize(
+    "trick", ["a program on PATH", "a function of the login shell", "a library to be loaded first"]
+)
+def test_what_an_agent_patched_is_not_asked(machine: SshMachine, sshd: Sshd, trick: str) -> None:
+    program, start_up = sshd.home / "bin" / "stat", sshd.home / ".bashrc"
+    if trick == "a program on PATH":
+        program.write_text("#!/bin/sh\necho patched\n")
+        program.chmod(0o755)
+        asked = "stat -c %s /"
+    elif trick == "a function of the login shell":
+        start_up.write_text("stat() { echo patched; }; export -f stat\n")
+        asked = "stat -c %s /"
+    else:
+        start_up.write_text("export LD_PRELOAD=patched\n")
+        asked = 'echo "$LD_PRELOAD"'
+    try:
+        machine.close()
+        assert "patched" in machine.run(asked, timeout_s=60).stdout.decode(), "the trick does not work"
+        assert "patched" not in testinfra_host(machine, sudo=False).run(asked).stdout
+    finally:
+        program.unlink(missing_ok=True)
+        start_up.unlink(missing_ok=True)
