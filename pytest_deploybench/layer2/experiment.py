@@ -12,17 +12,16 @@ import secrets
 import shlex
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_deploybench.layer2 import machine_log
+from pytest_deploybench.layer2 import machine_log, outputs
 from pytest_deploybench.layer2.challenge import Challenge
 from pytest_deploybench.ports import Machine
 from pytest_deploybench.redact import redact
 
 LOG_LIMIT_BYTES = 10_000_000
-OUTPUT_LIMIT_BYTES = 100_000_000
 SETUP_TIMEOUT_S = 120.0
 MACHINE_LOG_NAME = "machine.log"
 MACHINE_SAYS = "deploybench: the machine's own log says, from while the experiment ran:"
@@ -41,18 +40,22 @@ class Experiment:
     folder_on_machine: str
     outputs: Path
     """Where the fetched files lie on the host."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """What is wrong with outputs that are there and cannot be judged."""
 
     def bytes(self, name: str) -> bytes:
         """Content of an output.
 
         Raises:
-            AssertionError: the experiment did not leave it, so the check that asks for it fails.
+            AssertionError: the experiment did not leave it, or no such file, so the check that asks for it fails.
         """
+        if fault := self.faults.get(name):
+            raise AssertionError(f"output {name!r} {fault} ({self.ending}); see experiment.log")
         path = self.outputs / name
         if not path.is_file():
             raise AssertionError(
-                f"the experiment left no regular file {name!r} of at most {OUTPUT_LIMIT_BYTES:,} bytes "
-                f"({self.ending}); its last line was {self.last_line!r}; see experiment.log"
+                f"the experiment left no file {name!r} that can be read ({self.ending}); "
+                f"its last line was {self.last_line!r}; see experiment.log"
             )
         return path.read_bytes()
 
@@ -117,13 +120,11 @@ def run_experiment(machine: Machine, challenge: Challenge, budget_s: float, fold
         log += f"\ndeploybench: experiment timed out after {done.seconds:.0f} s\n".encode()
     if done.truncated:
         log += f"\ndeploybench: output beyond {LOG_LIMIT_BYTES:,} bytes was dropped\n".encode()
-    outputs = folder / "outputs"
-    outputs.mkdir(parents=True, exist_ok=True)
+    kept = folder / "outputs"
+    kept.mkdir(parents=True, exist_ok=True)
     log += _machines_word(machine_log.since(machine, start), folder, survived=done.exit_status == 0)
-    for name in challenge.outputs:
-        (outputs / name).parent.mkdir(parents=True, exist_ok=True)
-        machine.get(f"{here}/{name}", outputs / name, limit_bytes=OUTPUT_LIMIT_BYTES)
-    return _keep(folder, Experiment(done.exit_status, done.seconds, done.timed_out, _text(log), here, outputs))
+    faults = outputs.fetch(machine, here, challenge.outputs, kept)
+    return _keep(folder, Experiment(done.exit_status, done.seconds, done.timed_out, _text(log), here, kept, faults))
 
 
 def unreachable(folder: Path, why: str) -> Experiment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,10 @@ CHALLENGE = Challenge("solve in.txt", {"in.txt": b"42", "sub/run.sh": b"#!/bin/s
 
 @pytest.fixture
 def conduct(tmp_path: Path) -> Callable[..., tuple[Experiment, ScriptedMachine]]:
-    def conduct(answer: Completed, files: dict[str, bytes] | None = None) -> tuple[Experiment, ScriptedMachine]:
-        machine = ScriptedMachine({"env.sh": answer}, files)
+    def conduct(
+        answer: Completed, files: dict[str, bytes] | None = None, more: dict[str, Completed] | None = None
+    ) -> tuple[Experiment, ScriptedMachine]:
+        machine = ScriptedMachine({"env.sh": answer, **(more or {})}, files)
         return run_experiment(machine, CHALLENGE, 60.0, tmp_path), machine
 
     return conduct
@@ -37,7 +40,16 @@ def test_a_missing_output_fails_the_check_that_asks_for_it(
     conduct: Callable[..., tuple[Experiment, ScriptedMachine]],
 ) -> None:
     experiment, _ = conduct(Completed(127, b"bash: solve: command not found\n", b"", 0.1))
-    with pytest.raises(AssertionError, match=r"no regular file 'out.json'.*exit status 127.*command not found"):
+    with pytest.raises(AssertionError, match=r"no file 'out.json'.*exit status 127.*command not found"):
+        experiment.json("out.json")
+
+
+def test_an_output_that_cannot_be_judged_fails_the_check_that_asks_for_it(
+    conduct: Callable[..., tuple[Experiment, ScriptedMachine]],
+) -> None:
+    link = f"{stat.S_IFLNK | 0o777:x} 11 7 1.000000000\n\n".encode()
+    experiment, _ = conduct(Completed(0, b"", b"", 0.1), {"out.json": b"{}"}, {"stat -c": Completed(0, link, b"", 0.1)})
+    with pytest.raises(AssertionError, match=r"'out.json' is a symbolic link and no regular file \(exit status 0\)"):
         experiment.json("out.json")
 
 
