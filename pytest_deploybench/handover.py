@@ -8,7 +8,7 @@ container engines.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,15 +16,33 @@ from pytest_deploybench.errors import InfraError
 from pytest_deploybench.model import Completed, Task
 from pytest_deploybench.ports import Machine
 from pytest_deploybench.redact import redact
+from pytest_deploybench.transport import by_system_tools
 
 HOME = "/home/agent"
 STEP_TIMEOUT_S = 300.0
 EVIDENCE_LIMIT_BYTES = 2_000_000
 DELIVERABLES = ("RUNBOOK.md", "env.sh")
+CONTAINERS_NAME = "containers.txt"
 CONTAINER_ENGINES = (
     "docker", "dockerd", "podman", "containerd", "ctr", "nerdctl", "buildah", "crun", "runc", "lxc", "lxc-start", "lxd",
     "incus", "apptainer", "singularity", "udocker", "systemd-nspawn",
 )  # fmt: skip
+_ENGINES_ON_PATH = f"type -aP {' '.join(CONTAINER_ENGINES)}"
+CONTAINER_STORES = {
+    "/var/lib/docker": "docker",
+    "/var/lib/containerd": "containerd",
+    "/var/lib/containers/storage": "podman",
+    "/var/lib/lxc": "lxc",
+    "/var/lib/lxd": "lxd",
+    "/var/lib/incus": "incus",
+    f"{HOME}/.local/share/docker": "docker",
+    f"{HOME}/.local/share/containers/storage": "podman",
+    f"{HOME}/.local/share/lxc": "lxc",
+    f"{HOME}/.apptainer": "apptainer",
+    f"{HOME}/.singularity": "singularity",
+    f"{HOME}/.udocker": "udocker",
+}
+"""Where engines keep what they ran: it stays when the engine is removed."""
 
 TASK_MD = """\
 # {title}
@@ -108,14 +126,40 @@ def collect(machine: Machine, folder: Path) -> list[str]:
     for name in DELIVERABLES:
         if machine.get(f"{HOME}/{name}", folder / name, limit_bytes=EVIDENCE_LIMIT_BYTES):
             _redact_file(folder / name)
-    processes = _look(machine, "ps -eo user,pid,ppid,etimes,comm,args --no-headers")
+    processes = _look(machine, by_system_tools("ps -eo user,pid,ppid,etimes,comm,args --no-headers"))
     (folder / "processes.txt").write_text(processes, encoding="utf-8")
-    found = _look(machine, f"type -aP {' '.join(CONTAINER_ENGINES)}")
-    lines = [f"container engine found: {Path(path).name} at {path}" for path in found.split()]
+    lines = [_found(Path(path).name, path) for path in _look(machine, _ENGINES_ON_PATH).splitlines()]
+    stores = _look(machine, by_system_tools(f"sudo -n ls -d {' '.join(CONTAINER_STORES)}")).splitlines()
+    lines += [_found(CONTAINER_STORES[path], path) for path in stores if path in CONTAINER_STORES]
     running = {line.split()[4] for line in processes.splitlines() if len(line.split()) > 4}
     lines += [f"container engine running: {name}" for name in CONTAINER_ENGINES if name in running]
-    (folder / "containers.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    _write_lines(folder / CONTAINERS_NAME, lines)
     return lines
+
+
+def collect_after(machine: Machine, folder: Path, traces: Sequence[str]) -> list[str]:
+    """Complete the evidence when the experiment is over: with the engines that only the PATH of `env.sh` finds.
+
+    Not before: an `env.sh` may start something, and what it starts twice could fail for that.
+
+    Returns:
+        `traces`, as `collect` gave them, and a line of the same form for each further engine.
+
+    Raises:
+        MachineLostError: the machine cannot be reached.
+    """
+    paths = _look(machine, f". ~/env.sh >/dev/null 2>&1; {_ENGINES_ON_PATH}").splitlines()
+    lines = list(dict.fromkeys([*traces, *(_found(Path(path).name, path) for path in paths)]))
+    _write_lines(folder / CONTAINERS_NAME, lines)
+    return lines
+
+
+def _found(engine: str, path: str) -> str:
+    return f"container engine found: {engine} at {path}"
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _clock(machine: Machine) -> float:

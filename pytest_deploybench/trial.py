@@ -292,6 +292,7 @@ class _Attempt:
                 experiment = run_experiment(
                     self.machine, plan.challenge, plan.task.experiment_budget_s * factor, folder
                 )
+                traces = handover.collect_after(self.machine, folder, traces)
         except MachineLostError as error:
             self._raise_if_lost(error)
             traces, experiment = [], unreachable(folder, f"the agent left a machine that cannot be reached: {error}")

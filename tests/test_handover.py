@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_deploybench import handover, taskfile
+from pytest_deploybench import handover, layer1, taskfile
 from pytest_deploybench.errors import InfraError
-from pytest_deploybench.model import Completed
+from pytest_deploybench.model import Category, Completed
+from pytest_deploybench.transport import SshMachine
 from tests.support.scripted_machine import ScriptedMachine
+from tests.support.sshd import Sshd
 from tests.support.task_folder import write_task
 
 CLOCK = {"date": Completed(0, b"86400.25\n", b"", 0.0)}
@@ -51,3 +53,50 @@ def test_evidence_is_redacted_and_survives_broken_tools(tmp_path: Path) -> None:
     assert handover.collect(machine, tmp_path) == []
     assert key not in (tmp_path / "RUNBOOK.md").read_text()
     assert "export B=2" in (tmp_path / "env.sh").read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "told"),
+    [
+        ("type -aP", "/usr/bin/docker", "container engine found: docker at /usr/bin/docker"),
+        ("ls -d", "/var/lib/lxc\n/etc/passwd", "container engine found: lxc at /var/lib/lxc"),
+        ("ps -eo", "root 9 1 5 dockerd /usr/bin/dockerd", "container engine running: dockerd"),
+    ],
+)
+def test_each_trace_of_a_container_engine_is_a_line_that_layer_1_knows(
+    tmp_path: Path, asked: str, answer: str, told: str
+) -> None:
+    machine = ScriptedMachine({asked: Completed(0, f"{answer}\n".encode(), b"", 0.0)})
+    lines = handover.collect(machine, tmp_path)
+    assert lines == [told]
+    assert (tmp_path / "containers.txt").read_text() == f"{told}\n"
+    assert [finding.category for finding in layer1.parse(lines)] == [Category.CONTAINER]
+
+
+def test_an_engine_is_found_on_the_path_that_env_sh_sets_and_where_it_kept_its_images(
+    machine: SshMachine, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, store = sshd.home / "engine" / "podman", sshd.home / "storage"
+    store.mkdir()
+    engine.parent.mkdir()
+    engine.write_text("#!/bin/sh\n")
+    engine.chmod(0o755)
+    (sshd.home / "env.sh").write_text('PATH="$HOME/engine:$PATH"; echo noise; false\n')
+    monkeypatch.setattr(handover, "CONTAINER_STORES", {str(store): "docker", "/nowhere": "lxc"})
+    monkeypatch.setattr(handover, "by_system_tools", lambda command: command.replace("sudo -n ", ""))
+    lines = handover.collect_after(machine, tmp_path, handover.collect(machine, tmp_path))
+    assert (tmp_path / "containers.txt").read_text().splitlines() == lines
+    assert f"container engine found: podman at {engine}" in lines
+    assert f"container engine found: docker at {store}" in lines
+    assert not [line for line in lines if "noise" in line or "/nowhere" in line]
+
+
+def test_env_sh_is_not_sourced_before_the_experiment_and_a_trace_is_told_once(tmp_path: Path) -> None:
+    machine = ScriptedMachine({"type -aP": Completed(0, b"/usr/bin/docker\n", b"", 0.0)})
+    traces = handover.collect(machine, tmp_path)
+    assert not [command for command in machine.commands if "env.sh" in command]
+    assert (
+        handover.collect_after(machine, tmp_path, traces)
+        == traces
+        == ["container engine found: docker at /usr/bin/docker"]
+    )
