@@ -20,6 +20,8 @@ from pytest_deploybench.transport import by_system_tools
 
 HOME = "/home/agent"
 STEP_TIMEOUT_S = 300.0
+SLOWEST_UNPACKING = 100_000
+"""Bytes of an archive a second: a kernel's, of 138 MB, holds 1.5 GB in 80,000 files, and emulated machines are slow."""
 EVIDENCE_LIMIT_BYTES = 2_000_000
 DELIVERABLES = ("RUNBOOK.md", "env.sh")
 CONTAINERS_NAME = "containers.txt"
@@ -91,6 +93,7 @@ def prepare(machine: Machine, task: Task, archives: Mapping[str, Path], budget_s
             'if [ "$(ls -A | wc -l)" = 1 ] && [ -d "$(ls -A)" ]; then '
             'top=$(ls -A) && mv "$top" .top && find .top -mindepth 1 -maxdepth 1 -exec mv -t . {} + && rmdir .top; fi',
             f"unpacking {archive.name}",
+            STEP_TIMEOUT_S + archive.stat().st_size / SLOWEST_UNPACKING,
         )
     now = _clock(machine)
     machine.put((task.folder / "paper.md").read_bytes(), f"{HOME}/paper.md")
@@ -166,8 +169,8 @@ def _clock(machine: Machine) -> float:
     return float(_step(machine, "date +%s.%N", "reading the clock").stdout)
 
 
-def _step(machine: Machine, command: str, what: str) -> Completed:
-    done = machine.run(command, timeout_s=STEP_TIMEOUT_S)
+def _step(machine: Machine, command: str, what: str, timeout_s: float = STEP_TIMEOUT_S) -> Completed:
+    done = machine.run(command, timeout_s=timeout_s)
     if not done.ok:
         said = redact(done.stderr.decode(errors="replace")).strip()[-500:]
         raise InfraError(f"{what} failed on the fresh machine (exit status {done.exit_status}): {said}")

@@ -37,6 +37,17 @@ def test_sources_paper_and_task_are_put_and_the_machines_clock_is_told(tmp_path:
     assert b"1970-01-02 00:01:00 UTC" in machine.written["/home/agent/TASK.md"]
 
 
+def test_large_archives_get_more_time_to_be_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, machine = taskfile.load(write_task(tmp_path)), ScriptedMachine(CLOCK)
+    monkeypatch.setattr(handover, "SLOWEST_UNPACKING", 10)
+    archives = {"artifact": tmp_path / "small.tar", "extra/large": tmp_path / "large.tar"}
+    for archive, size in zip(archives.values(), (50, 5_000), strict=True):
+        archive.write_bytes(bytes(size))
+    handover.prepare(machine, task, archives, 60.0)
+    patience = [machine.patience[command] for command in machine.commands if "tar -xf" in command]
+    assert patience == [handover.STEP_TIMEOUT_S + 5, handover.STEP_TIMEOUT_S + 500]
+
+
 def test_a_step_that_fails_on_the_fresh_machine_is_our_fault_and_says_why(tmp_path: Path) -> None:
     task = taskfile.load(write_task(tmp_path))
     machine = ScriptedMachine({**CLOCK, "tar": Completed(2, b"", b"tar: not an archive", 0.0)})

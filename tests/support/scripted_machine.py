@@ -30,6 +30,8 @@ class ScriptedMachine:
         self.answers, self.files = dict(answers or {}), dict(files or {})
         self.facts = facts or MachineFacts("scripted", "none", "native", 1.0)
         self.commands: list[str] = []
+        self.patience: dict[str, float] = {}
+        """Seconds that each command was given."""
         self.written: dict[str, bytes] = {}
         self.received: dict[str, bytes] = {}
         """Members of the archives that commands were fed with."""
@@ -45,6 +47,7 @@ class ScriptedMachine:
         limit_bytes: int = 1_000_000,
     ) -> Completed:
         self.commands.append(command)
+        self.patience[command] = timeout_s
         if stdin:
             with tarfile.open(fileobj=io.BytesIO(stdin)) as tar:
                 self.received |= {m.name: f.read() for m in tar.getmembers() if (f := tar.extractfile(m))}
