@@ -18,7 +18,7 @@ SHOWN_LIMIT = 500
 """Characters of a line that a report shows."""
 
 _WRAPPERS = re.compile(
-    r"(?:npm (?:ERR!|error) |gyp ERR! (?:stack )?|\[ERROR\] {1,4}|ERROR: {1,4}|> |remote: |! |- |• |\* )+"
+    r"(?:npm (?:ERR!|error) |gyp ERR! (?:stack )?|\[ERROR\] {1,4}|ERROR: {1,4}|> |remote: |! |- |• |\* )+|# (?=\S)"
 )
 """What a tool puts in front of the words of another one that it ran."""
 
