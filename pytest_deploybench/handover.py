@@ -131,7 +131,7 @@ def collect(machine: Machine, folder: Path) -> list[str]:
             _redact_file(folder / name)
     processes = _look(machine, by_system_tools("ps -eo user,pid,ppid,etimes,comm,args --no-headers"))
     (folder / "processes.txt").write_text(processes, encoding="utf-8")
-    lines = [_found(Path(path).name, path) for path in _look(machine, _ENGINES_ON_PATH).splitlines()]
+    lines = _engines(_look(machine, _ENGINES_ON_PATH))
     stores = _look(machine, by_system_tools(f"sudo -n ls -d {' '.join(CONTAINER_STORES)}")).splitlines()
     lines += [_found(CONTAINER_STORES[path], path) for path in stores if path in CONTAINER_STORES]
     running = {line.split()[4] for line in processes.splitlines() if len(line.split()) > 4}
@@ -151,10 +151,14 @@ def collect_after(machine: Machine, folder: Path, traces: Sequence[str]) -> list
     Raises:
         MachineLostError: the machine cannot be reached.
     """
-    paths = _look(machine, f". ~/env.sh >/dev/null 2>&1; {_ENGINES_ON_PATH}").splitlines()
-    lines = list(dict.fromkeys([*traces, *(_found(Path(path).name, path) for path in paths)]))
+    found = _engines(_look(machine, f". ~/env.sh >/dev/null 2>&1; {_ENGINES_ON_PATH}"))
+    lines = list(dict.fromkeys([*traces, *found]))
     _write_lines(folder / CONTAINERS_NAME, lines)
     return lines
+
+
+def _engines(paths: str) -> list[str]:
+    return [_found(name, path) for path in paths.splitlines() if (name := Path(path).name) in CONTAINER_ENGINES]
 
 
 def _found(engine: str, path: str) -> str:

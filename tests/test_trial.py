@@ -285,6 +285,15 @@ def test_traces_of_container_engines_reach_layer_1(bench: Bench) -> None:
     assert len((bench.folder / "containers.txt").read_text().splitlines()) == 2
 
 
+def test_an_engine_that_only_the_path_of_env_sh_finds_reaches_layer_1(bench: Bench) -> None:
+    box = machine()
+    box.answers = {". ~/env.sh >": Completed(0, b"/home/agent/podman/podman\n", b"", 0.0), **box.answers}
+    with bench.carry_out(ScriptedFleet([box])):
+        pass
+    (finding,) = bench.diary.findings
+    assert finding.line == "container engine found: podman at /home/agent/podman/podman"
+
+
 # --- console, vital signs, freezing, keeping ------------------------------------------------------------------------
 
 

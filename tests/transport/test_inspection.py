@@ -50,6 +50,17 @@ def test_its_commands_come_over_the_machines_own_connection() -> None:
     assert len(box.commands) == 1
 
 
+def test_a_patched_sudo_is_not_asked(machine: SshMachine, sshd: Sshd) -> None:
+    sudo = sshd.home / "bin" / "sudo"
+    sudo.write_text("#!/bin/sh\necho patched\n")
+    sudo.chmod(0o755)
+    try:
+        assert machine.run("sudo true", timeout_s=60).stdout == b"patched\n"
+        assert "patched" not in testinfra_host(machine).run("true").stdout
+    finally:
+        sudo.unlink()
+
+
 @pytest.mark.parametrize(
     "trick", ["a program on PATH", "a function of the login shell", "a library to be loaded first"]
 )
