@@ -73,7 +73,7 @@ cat > work/init <<'INIT'
 INIT
 chmod 755 work/init
 (cd work && echo init | cpio --quiet -o -H newc) | cat ~/boot/initramfs - > initrd
-timeout 600 qemu-system-x86_64 -M microvm,acpi=off -accel tcg -m 128 \
+timeout 1800 qemu-system-x86_64 -M microvm,acpi=off -accel tcg -m 128 \
     -nodefaults -no-user-config -no-reboot -display none -serial file:console.txt \
     -kernel ~/boot/bzImage -initrd initrd -append "console=ttyS0 panic=-1 reboot=t rdinit=/init" \
     -drive id=plain,if=none,format=raw,readonly=on,file=plain.erofs -device virtio-blk-device,drive=plain
