@@ -25,7 +25,7 @@ from pytest_deploybench import sources, taskfile
 from pytest_deploybench.agents.mini_swe_agent import SCAFFOLD as MINI
 from pytest_deploybench.agents.openhands import SCAFFOLD as OPENHANDS
 from tests.support.model_server import KEY, Held, ModelServer, Turn, call, finish, running_model_server, say
-from tests.support.sessions import PATIENCE_S, ROOT, Session, eventually, sessions
+from tests.support.sessions import ROOT, Session, eventually, sessions
 from tests.support.toy import DEPLOY, ToyProject, toy_project
 
 pytestmark = [pytest.mark.vm, pytest.mark.network, pytest.mark.scaffold]
@@ -158,7 +158,7 @@ def show(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show]:
                     held[name].release.set()
             return len(children) == len(held) or session.process.poll() is not None
 
-        eventually(all_looked_at, PATIENCE_S, "both agents at work")
+        eventually(all_looked_at, DEPLOYED_S, "both agents at work")
         session.wait(2 * DEPLOYED_S)
         yield Show(session, server, children)
 
