@@ -16,7 +16,7 @@ from pytest_deploybench.errors import InfraError
 from pytest_deploybench.model import Completed, Task
 from pytest_deploybench.ports import Machine
 from pytest_deploybench.redact import redact
-from pytest_deploybench.transport import by_system_tools
+from pytest_deploybench.systemtools import by_system_tools
 
 HOME = "/home/agent"
 STEP_TIMEOUT_S = 300.0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_deploybench.errors import MachineLostError
 from pytest_deploybench.ports import Machine
-from pytest_deploybench.transport import by_system_tools
+from pytest_deploybench.systemtools import by_system_tools
 
 OUTPUT_LIMIT_BYTES = 100_000_000
 REWRITTEN = "was rewritten while it was read: what writes it must have ended with the experiment"

@@ -45,8 +45,13 @@ def run(*command: str, cwd: Path | None, **environment: str) -> subprocess.Compl
 
 
 def complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """What a client says of its failure, from its first line that speaks of an error, in one line without secrets."""
+    """What a client says of its failure, from its first line that speaks of an error, in one line without secrets.
+
+    Of a long one both ends, since clients begin with what they wanted and end with what was in the way.
+    """
     lines = [line.strip() for line in done.stderr.splitlines()]
     first = next((number for number, line in enumerate(lines) if re.search(r"\berr(or)?\b", line, re.IGNORECASE)), 0)
     said = redact(" ".join(filter(None, lines[first:])))
-    return said[:COMPLAINT_LIMIT] or f"exit status {done.returncode}"
+    if len(said) > COMPLAINT_LIMIT:
+        said = f"{said[: COMPLAINT_LIMIT // 2]} ... {said[-COMPLAINT_LIMIT // 2 :]}"
+    return said or f"exit status {done.returncode}"

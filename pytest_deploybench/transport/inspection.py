@@ -1,33 +1,21 @@
-"""How the verifier looks at a machine that an agent had: by the system's own tools, also through testinfra.
+"""testinfra's view of a machine, over the machine's own pinned connection; testinfra itself opens none.
 
-testinfra's view goes over the machine's own pinned connection; testinfra itself opens none.
+Checks look at a machine that an agent had, so they ask its system's own tools.
 """
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from testinfra.backend.base import BaseBackend, CommandResult
 from testinfra.host import Host
 
+from pytest_deploybench import systemtools
 from pytest_deploybench.ports import Machine
 
 CHECK_TIMEOUT_S = 300.0
 """At native speed."""
 CHECK_LIMIT_BYTES = 100_000_000
-SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where the distribution's programs lie, and what an administrator adds does not."""
-
-
-def by_system_tools(command: str) -> str:
-    """A command line that runs a command by the distribution's programs.
-
-    What the agent put into /usr/local, on a PATH, or into the start-up files of the login user's shell has no part in
-    it. Whoever replaced the distribution's own files is not kept out: an agent is root on its machine.
-    """
-    fresh = f'/usr/bin/env -i HOME="$HOME" LC_ALL=C.UTF-8 PATH={SYSTEM_PATH}'
-    return f"{fresh} /bin/bash --noprofile --norc -c {shlex.quote(command)}"
 
 
 class _Backend(BaseBackend):  # type: ignore[misc] # testinfra ships no types
@@ -41,7 +29,7 @@ class _Backend(BaseBackend):  # type: ignore[misc] # testinfra ships no types
     def run(self, command: str, *args: str, **_: Any) -> CommandResult:
         """Raises TimeoutError or OverflowError where a check would otherwise judge half an output."""
         # Twice: sudo puts a PATH of its own in the place of ours.
-        line = by_system_tools(self.get_command(f"PATH={SYSTEM_PATH}; {command}", *args))
+        line = systemtools.by_system_tools(self.get_command(f"PATH={systemtools.SYSTEM_PATH}; {command}", *args))
         timeout_s = CHECK_TIMEOUT_S * self._machine.facts.speed_factor
         done = self._machine.run(line, timeout_s=timeout_s, limit_bytes=CHECK_LIMIT_BYTES)
         if done.timed_out:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_deploybench import systemtools
 from pytest_deploybench.model import Completed
 from pytest_deploybench.transport import SshMachine, inspection, testinfra_host
 from tests.support.scripted_machine import ScriptedMachine
@@ -22,13 +23,13 @@ def test_checks_read_the_machine(machine: SshMachine, sshd: Sshd) -> None:
 def test_root_is_asked_for_unless_told_otherwise(
     machine: SshMachine, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "SYSTEM_PATH", f"{sshd.home}/bin:{inspection.SYSTEM_PATH}")
+    monkeypatch.setattr(systemtools, "SYSTEM_PATH", f"{sshd.home}/bin:{systemtools.SYSTEM_PATH}")
     sudo = sshd.home / "bin" / "sudo"
     sudo.write_text('#!/bin/sh\necho "through sudo: $@" >&2\nexec "$@"\n')
     sudo.chmod(0o755)
     try:
         said = testinfra_host(machine).run("echo %s", "a b").stderr
-        assert said == f"through sudo: /bin/sh -c PATH={inspection.SYSTEM_PATH}; echo 'a b'\n"
+        assert said == f"through sudo: /bin/sh -c PATH={systemtools.SYSTEM_PATH}; echo 'a b'\n"
         assert testinfra_host(machine, sudo=False).run("echo x").stderr == ""
     finally:
         sudo.unlink()
