@@ -17,7 +17,7 @@ from pytest_deploybench.model import AgentRun
 from tasks.rcpp_jss11 import rcpp_oracle as oracle
 
 VERSION = "1.0.10"
-SYMBOLS = {"R_init_Rcpp", "rcpp_get_stack_trace", "compileAttributes"}
+SYMBOLS = {"R_init_Rcpp", "sourceCppContext", "compileAttributes"}
 TOLERANCE = 1e-11
 """Sums of at most 200 products below 1, and polynomials below 200: rounding stays under 1e-12."""
 SPEEDUP = 3.0

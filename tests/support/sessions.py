@@ -39,11 +39,13 @@ class Session:
         inherit: tuple[int, ...],
     ) -> None:
         self.run_dir, self.output, self.state = folder / "run", folder / "output.txt", state
+        # A shell that started these tests in the background, or by nohup, may have them ignore what a user can send.
+        signals = ["env", "--default-signal=HUP,INT"]
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--deploybench-run-dir={self.run_dir}"]
         self._environment = {**os.environ, "XDG_STATE_HOME": str(self.state), **environment}
         with self.output.open("w") as output:
             self.process = psutil.Popen(
-                [*prefix, *command, *arguments],
+                [*signals, *prefix, *command, *arguments],
                 cwd=project,
                 env=self._environment,
                 pass_fds=inherit,
