@@ -48,6 +48,14 @@ def test_it_works_on_the_machine_until_it_says_that_it_is_done(studio: Studio, m
     assert not re.search(rf"{KEY}|{CANARY}|deploybench-[A-Za-z0-9_-]{{43}}", studio.evidence)
 
 
+def test_a_look_at_the_environment_does_not_end_the_next_command_early(studio: Studio) -> None:
+    later = call("terminal", command="sleep 2; echo $((40 + 2)) apples >apples; cat apples")
+    studio.server.play([call("terminal", command="env; ls -a"), later, finish()])
+    studio.run(OpenHandsAgent)
+    assert "PS1END" not in studio.log
+    assert "42 apples" in studio.log
+
+
 def test_a_plain_answer_is_no_claim(studio: Studio) -> None:
     studio.server.play([call("terminal", command="true"), say("All is well.")])
     run = studio.run(OpenHandsAgent)

@@ -136,6 +136,11 @@ def _conversation(work: dict[str, Any], witness: Witness) -> Any:
     )
 
 
+# OpenHands has the shell export its prompt. A command that prints the environment then prints a prompt too, which counts
+# as the end of the next command before that has begun.
+_HIDE_PROMPT = 'PROMPT_COMMAND="${PROMPT_COMMAND#export }"; export -n PROMPT_COMMAND PS1 PS2'
+
+
 def _settle(conversation: Any) -> None:
     """Wait until the shell answers what it was asked last.
 
@@ -144,6 +149,7 @@ def _settle(conversation: Any) -> None:
     """
     from openhands.tools.terminal import TerminalAction, TerminalTool
 
+    conversation.execute_tool(TerminalTool.name, TerminalAction(command=_HIDE_PROMPT))
     for number in range(SETTLE_TRIES):
         asked = TerminalAction(command=f"echo settled $((1000 + {number}))")  # the echo of the line holds no answer
         seen = conversation.execute_tool(TerminalTool.name, asked)
