@@ -136,8 +136,8 @@ def _conversation(work: dict[str, Any], witness: Witness) -> Any:
     )
 
 
-# OpenHands has the shell export its prompt. A command that prints the environment then prints a prompt too, which counts
-# as the end of the next command before that has begun.
+# OpenHands has the shell export its prompt. A command that prints the environment then prints a prompt too, which
+# counts as the end of the next command before that has begun.
 _HIDE_PROMPT = 'PROMPT_COMMAND="${PROMPT_COMMAND#export }"; export -n PROMPT_COMMAND PS1 PS2'
 
 
