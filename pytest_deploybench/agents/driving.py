@@ -35,7 +35,6 @@ ASK_EVERY_S = 2.0
 GRACE_S = 30.0
 """How long a program may take to end by itself once its budget is spent or its model is out of reach."""
 STEP_TIMEOUT_S = 120.0
-_FOLDER_PREFIX = "deploybench-agent-"
 
 # Ends what still hangs on a login of the machine's SSH server, but for the login that runs this and for the server's
 # own processes. A service has left its login: its parent is another. The server is the nearest one above, not one in
@@ -165,8 +164,7 @@ class _Clock:
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """A folder that only this user can enter, gone at the end of the block."""
-    folders.remove_deserted(_FOLDER_PREFIX, login.MUX)  # what an agent left that was killed with its session
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=folders.for_sockets()))
+    folder = Path(tempfile.mkdtemp(prefix="deploybench-agent-", dir=folders.for_sockets()))
     try:
         yield folder
     finally:

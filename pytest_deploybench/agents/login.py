@@ -21,8 +21,6 @@ from pytest_deploybench.errors import MachineLostError, MissingToolError
 from pytest_deploybench.model import Address
 from pytest_deploybench.process import dying_with_us
 
-MUX = "mux"
-"""The shared connection's socket in the private folder."""
 HOST = "vm"
 """The machine's name for `ssh`."""
 PROGRAMS = ("ssh", "scp", "sftp")
@@ -49,7 +47,7 @@ Host {host}
     ServerAliveInterval 15
     ServerAliveCountMax 8
     ControlMaster no
-    ControlPath "{folder}/{mux}"
+    ControlPath "{folder}/mux"
     LogLevel ERROR
 """
 
@@ -95,16 +93,11 @@ def opened(address: Address, folder: Path) -> Iterator[Login]:
     with complaints.open("wb") as stderr:
         # In a session of its own: it must outlive the agent, whose processes are ended as a group.
         master = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=stderr,
-            stderr=stderr,
-            start_new_session=True,
-            env={},
+            command, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True, env={}
         )
     try:
         deadline = time.monotonic() + CONNECT_TIMEOUT_S
-        while not (folder / MUX).exists():
+        while not (folder / "mux").exists():
             if master.poll() is not None or time.monotonic() > deadline:
                 said = " ".join(complaints.read_text(errors="replace").split())[-300:]
                 raise MachineLostError(f"no login for the agent: {said or 'no answer'}")
@@ -123,7 +116,7 @@ def _written(address: Address, folder: Path) -> Login:
     login = Login(folder / "ssh_config", folder / "bin")
     _private(folder / "login_key", address.login_key.rstrip("\n") + "\n")
     _private(folder / "known_hosts", f"{HOST} {address.host_key}\n")
-    _private(login.config, _CONFIG.format(host=HOST, mux=MUX, address=address, folder=folder))
+    _private(login.config, _CONFIG.format(host=HOST, address=address, folder=folder))
     login.programs.mkdir(mode=0o700)
     for name in PROGRAMS:
         program = shutil.which(name)
