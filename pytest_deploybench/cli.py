@@ -19,7 +19,7 @@ from pytest_deploybench.commands.show import show
 from pytest_deploybench.commands.sources import sources
 from pytest_deploybench.commands.tasks import tasks
 from pytest_deploybench.commands.vms import vms
-from pytest_deploybench.errors import DeployBenchError
+from pytest_deploybench.errors import DeployBenchError, UsageError
 
 SYMBOLS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "missing": ("✗", "red")}
 
@@ -31,7 +31,9 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except DeployBenchError as error:
-            raise click.ClickException(str(error)) from error
+            told = click.ClickException(str(error))
+            told.exit_code = 2 if isinstance(error, UsageError) else 1  # as click's own usage errors
+            raise told from error
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

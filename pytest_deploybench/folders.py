@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
-import socket
 import tempfile
 import time
 from contextlib import suppress
@@ -16,7 +16,7 @@ _NAME = "pytest-deploybench"
 _LONGEST_FOR_SOCKETS = 60
 """The address of a Unix socket holds 107 bytes."""
 _YOUNG_S = 60.0
-"""A folder this young may not have its socket yet."""
+"""A folder this young may not be locked yet."""
 
 
 def cache() -> Path:
@@ -51,28 +51,49 @@ def for_sockets() -> Path:
     return short if len(str(usual)) > _LONGEST_FOR_SOCKETS else usual
 
 
-def remove_deserted(prefix: str, name: str) -> None:
-    """Remove private folders of this user at whose socket nobody listens any more: their owner was killed.
+class PrivateFolder:
+    """A short-lived folder that only this user can enter, for sockets and keys.
 
-    Args:
-        prefix: how the folders' names in `for_sockets()` begin.
-        name: of the socket in each.
+    It is locked for as long as its maker lives. Where the maker was killed, the next one of the same kind removes it.
     """
+
+    def __init__(self, prefix: str) -> None:
+        """Make it.
+
+        Args:
+            prefix: of its name; says the kind.
+        """
+        _remove_deserted(prefix)
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=for_sockets()))
+        self._lock: int | None = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+
+    def remove(self) -> None:
+        """Remove it with everything in it. May be called again."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def _remove_deserted(prefix: str) -> None:
     for folder in for_sockets().glob(f"{prefix}*"):
-        with suppress(OSError):  # just removed by its owner, or another user's
+        with suppress(OSError):  # in use, just removed by its maker, or another user's
             status = folder.stat()
-            if (
-                status.st_uid == os.getuid()
-                and time.time() - status.st_mtime > _YOUNG_S
-                and _is_deserted(folder / name)
-            ):
-                shutil.rmtree(folder)
+            if status.st_uid == os.getuid() and time.time() - status.st_mtime > _YOUNG_S:
+                _remove_unlocked(folder)
 
 
-def _is_deserted(address: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as line:
-        try:
-            line.connect(str(address))
-        except (ConnectionRefusedError, FileNotFoundError):
-            return True
-    return False
+def _remove_unlocked(folder: Path) -> None:
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+    finally:
+        os.close(lock)

@@ -25,13 +25,13 @@ def test_help_shows_each_command_and_each_command_explains_itself(command: str) 
 
 
 def test_certify_wants_to_know_which_tasks(tmp_path: Path) -> None:
-    assert run("certify", "--tasks-dir", tmp_path) == (1, "Error: name the tasks to certify, or give --all\n")
+    assert run("certify", "--tasks-dir", tmp_path) == (2, "Error: name the tasks to certify, or give --all\n")
 
 
 def test_an_unknown_task_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     write_task(tmp_path)
     status, text = run("certify", "toy_venue21", "--tasks-dir", tmp_path)
-    assert status == 1
+    assert status == 2
     assert "no task toy_venue21" in text
     assert "Known: toy_venue20" in text
 

@@ -11,21 +11,18 @@ Promises a reviewer can check:
 from __future__ import annotations
 
 import shlex
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_deploybench import folders
 from pytest_deploybench.agents import login
 from pytest_deploybench.agents.briefing import prompt
 from pytest_deploybench.agents.child import Launch, run_child
 from pytest_deploybench.agents.login import Login
 from pytest_deploybench.agents.transcript import Transcript
 from pytest_deploybench.errors import InfraError, MachineLostError
+from pytest_deploybench.folders import PrivateFolder
 from pytest_deploybench.model import AgentRun, Brief, ModelUse, Termination
 from pytest_deploybench.ports import Machine
 
@@ -103,7 +100,7 @@ def drive(
     text = prompt(_read(machine, "TASK.md"), _read(machine, "paper.md"), budget_s)
     start = time.monotonic()
     with (
-        private_folder() as private,
+        PrivateFolder("deploybench-agent-") as private,
         Transcript(folder, [brief.token, brief.address.login_key]) as transcript,
         login.opened(brief.address, private) as way,
     ):
@@ -159,16 +156,6 @@ class _Clock:
             self.out_of_time, self.why = True, "its time budget is used up"
         self.cut = self.out_of_time or (self._warned is not None and now - self._warned >= GRACE_S)
         return self.cut
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder that only this user can enter, gone at the end of the block."""
-    folder = Path(tempfile.mkdtemp(prefix="deploybench-agent-", dir=folders.for_sockets()))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(machine: Machine, name: str) -> str:

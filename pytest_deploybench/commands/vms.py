@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ import click
 
 from pytest_deploybench import folders
 from pytest_deploybench.errors import UsageError
+from pytest_deploybench.folders import PrivateFolder
 
 if TYPE_CHECKING:
     from pytest_deploybench.fleet import Entry, Fleet, Shelf
@@ -78,8 +78,8 @@ def ssh(name: str, command: tuple[str, ...], hours: float) -> None:
         with SshMachine(lease) as machine:
             machine.wait_ready(300.0)
         click.echo(f"{name} as {label.trial} left it; what you change is thrown away at the end", err=True)
-        with tempfile.TemporaryDirectory(prefix="deploybench-ssh-") as folder:
-            status = subprocess.run([*_ssh_argv(lease, Path(folder)), *command], check=False).returncode
+        with PrivateFolder("deploybench-ssh-") as folder:
+            status = subprocess.run([*_ssh_argv(lease, folder), *command], check=False).returncode
     sys.exit(status)
 
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import multiprocessing.connection as mp
 import secrets
-import shutil
 import socket
-import tempfile
 import threading
 import time
 import traceback
@@ -26,7 +24,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pytest_deploybench import folders
 from pytest_deploybench.errors import (
     DeployBenchError,
     InfraError,
@@ -35,6 +32,7 @@ from pytest_deploybench.errors import (
     SourceError,
     UsageError,
 )
+from pytest_deploybench.folders import PrivateFolder
 from pytest_deploybench.model import Lease, MachineSize, MachineState
 
 if TYPE_CHECKING:
@@ -48,8 +46,6 @@ _LIMIT_BYTES = 256 * 1024
 _ERROR_LIMIT = 16 * 1024
 _BACKLOG = 256
 
-_FOLDER_PREFIX = "deploybench-fleet-"
-_SOCKET = "fleet"
 _FAREWELL_S = 5.0
 """How long the desk waits for its lines to end after it hung up on all; then they end with the process."""
 
@@ -203,8 +199,8 @@ class Desk:
         self._changed = threading.Condition()
         self._lines: set[Line] = set()
         self._accepting = True
-        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=folders.for_sockets()))
-        self.endpoint = Endpoint(str(self._folder / _SOCKET), secrets.token_hex(32))
+        self._folder = PrivateFolder("deploybench-fleet-")
+        self.endpoint = Endpoint(str(self._folder.path / "fleet"), secrets.token_hex(32))
         # Without a key here: the listener would greet while it accepts, and one silent stranger would block everyone.
         self._listener = mp.Listener(self.endpoint.address, "AF_UNIX", backlog=_BACKLOG)
         threading.Thread(target=self._accept, name="fleet-desk", daemon=True).start()
@@ -222,7 +218,7 @@ class Desk:
                 line.hang_up()
             self._changed.wait_for(lambda: not self._lines, _FAREWELL_S)
         self._listener.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
     def _accept(self) -> None:
         while not self._closing:
@@ -361,11 +357,6 @@ class FleetClient:
         except (EOFError, OSError) as error:
             raise InfraError(GONE) from error
         return answer.checked()
-
-
-def remove_dead_desks() -> None:
-    """Remove the sockets of this user's controllers that were killed."""
-    folders.remove_deserted(_FOLDER_PREFIX, _SOCKET)
 
 
 @cache

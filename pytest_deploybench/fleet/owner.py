@@ -37,7 +37,6 @@ from pytest_deploybench.fleet.lending import (
     Endpoint,
     Line,
     Request,
-    remove_dead_desks,
 )
 from pytest_deploybench.model import MachineRequest, MachineSize, MachineState
 from pytest_deploybench.ports import Preserver, Progress, Provider
@@ -201,7 +200,6 @@ class Fleet:
 
         try:
             with self._journal.sweep_lock(_SWEEP_PATIENCE_S):
-                remove_dead_desks()
                 self._journal.drop_unfinished()
                 entries, lines = self._journal.read()
                 lines += [self._sweep(entry) for entry in entries if entry.owner.is_dead()]

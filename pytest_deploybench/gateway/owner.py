@@ -14,10 +14,8 @@ import json
 import os
 import secrets
 import select
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -27,16 +25,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pytest_deploybench import folders
 from pytest_deploybench.errors import InfraError
+from pytest_deploybench.folders import PrivateFolder
 from pytest_deploybench.gateway.retrying import RetryPolicy
 from pytest_deploybench.gateway.wire import Endpoint
 from pytest_deploybench.models import ModelSpec
 
 _START_S = 120.0
 _FAREWELL_S = 15.0
-_FOLDER_PREFIX = "deploybench-gateway-"
-_SOCKET = "gateway"
 _INHERITED = frozenset(
     {"HOME", "LANG", "LC_ALL", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR"}
     | {"SSL_CERT_FILE", "SSL_CERT_DIR"}
@@ -64,7 +60,7 @@ class Gateway:
         self._policy = policy or RetryPolicy()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder: Path | None = None
+        self._folder: PrivateFolder | None = None
         self._endpoint: Endpoint | None = None
         self._closed = False
 
@@ -109,15 +105,14 @@ class Gateway:
             if process.stdout:
                 process.stdout.close()
         if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
         with suppress(OSError):
             if self._log.stat().st_size == 0:
                 self._log.unlink()
 
     def _start(self) -> Endpoint:
-        folders.remove_deserted(_FOLDER_PREFIX, _SOCKET)  # what a gateway left that was killed with its session
-        self._folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=folders.for_sockets()))
-        endpoint = Endpoint(str(self._folder / _SOCKET), secrets.token_hex(32))
+        self._folder = PrivateFolder("deploybench-gateway-")
+        endpoint = Endpoint(str(self._folder.path / "gateway"), secrets.token_hex(32))
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

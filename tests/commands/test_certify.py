@@ -133,5 +133,5 @@ def test_a_provider_that_cannot_certify_is_refused_before_anything_runs(
 ) -> None:
     project.task(checks=HONEST)
     done = CliRunner().invoke(main, ["certify", "--all", f"--provider={provider}"])
-    assert (done.exit_code, says in done.output) == (1, True), done.output
+    assert (done.exit_code, says in done.output) == (2, True), done.output
     assert heard(project) == []

@@ -161,7 +161,7 @@ def test_two_runs_or_two_of_one_run_are_compared() -> None:
     assert of_one.exit_code == 0
     assert "only A has it (1): b" in of_one.stdout
     unclear = call("compare", "two")
-    assert unclear.exit_code == 1
+    assert unclear.exit_code == 2
     assert "say which two with --of NAME --of NAME" in unclear.stderr
 
 

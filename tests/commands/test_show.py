@@ -127,7 +127,7 @@ def test_what_cannot_be_found_is_told_with_what_is_near(
     add_trial(tmp_path / "run", "libsvm_tist11", 2)
     place, *task = arguments
     result = show(tmp_path / place, *task)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert message in result.output
 
 
@@ -143,5 +143,5 @@ def test_a_damaged_trajectory_is_named(tmp_path: Path, text: str) -> None:
     folder = add_trial(tmp_path)
     (folder / "trajectory.json").write_text(text)
     result = show(folder)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "trajectory.json: no" in result.output

@@ -78,7 +78,7 @@ def test_a_living_machine_is_refused_by_name_and_nothing_else_is_touched(provide
     machine(provider, "db-1", Process.me())
     machine(provider, "db-2", DEAD)
     result = vms("reap", "db-1", "db-2")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "db-1 belongs to a session that is alive" in result.output
     assert provider.running() == ["db-1", "db-2"]
 
@@ -95,7 +95,7 @@ def test_kept_machines_go_by_name_or_by_age(provider: ScriptedProvider) -> None:
 def test_an_unknown_name_is_one_clear_error(provider: ScriptedProvider) -> None:
     for command in ("ssh", "reap"):
         result = vms(command, "db-9")
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "no kept machine 'db-9'" in result.output
         assert "Traceback" not in result.output
 
@@ -103,5 +103,5 @@ def test_an_unknown_name_is_one_clear_error(provider: ScriptedProvider) -> None:
 def test_nobody_logs_in_while_a_trial_is_under_way(provider: ScriptedProvider) -> None:
     machine(provider, "db-1", Process.me())
     result = vms("ssh", "db-1")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "belongs to a trial that is under way" in result.output
