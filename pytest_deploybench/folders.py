@@ -54,7 +54,8 @@ def for_sockets() -> Path:
 class PrivateFolder:
     """A short-lived folder that only this user can enter, for sockets and keys.
 
-    It is locked for as long as its maker lives. Where the maker was killed, the next one of the same kind removes it.
+    It is locked for as long as its maker lives, which systemd's cleaning of temporary files respects. Where the maker
+    was killed, the next one of the same kind removes it.
     """
 
     def __init__(self, prefix: str) -> None:

@@ -209,15 +209,20 @@ class Desk:
         """Hang up on everybody and remove the socket. May be called again, also after an interrupted call."""
         self._closing = True
         while self._accepting:
-            with suppress(OSError):
+            try:
                 mp.Client(self.endpoint.address, "AF_UNIX").close()  # a call wakes the thread that accepts
+            except FileNotFoundError:  # somebody cleared the folder away: nobody will ever call, nor wake it
+                break
+            except OSError:
+                pass
             with self._changed:
                 self._changed.wait_for(lambda: not self._accepting, 1.0)
         with self._changed:
             for line in self._lines:
                 line.hang_up()
             self._changed.wait_for(lambda: not self._lines, _FAREWELL_S)
-        self._listener.close()
+        with suppress(FileNotFoundError):
+            self._listener.close()
         self._folder.remove()
 
     def _accept(self) -> None:

@@ -6,6 +6,7 @@ import json
 import multiprocessing.connection as mp
 import pickle
 import secrets
+import shutil
 import socket
 import stat
 import threading
@@ -51,6 +52,14 @@ def test_the_socket_lies_in_a_private_folder_with_a_short_path(
     assert len(str(path)) < 100
     fleet.close()
     assert not path.parent.exists()
+
+
+def test_a_fleet_whose_socket_was_cleared_away_still_closes(fleet: Fleet) -> None:
+    shutil.rmtree(Path(fleet.open().address).parent)
+    closing = threading.Thread(target=fleet.close, daemon=True)
+    closing.start()
+    closing.join(PATIENCE_S)
+    assert not closing.is_alive()
 
 
 def test_a_forged_client_gets_nothing(fleet: Fleet, provider: ScriptedProvider) -> None:
