@@ -113,6 +113,7 @@ class Role(StrEnum):
     RECOVERY = "recovery"
     SUCCESS = "success"
     STEP = "step"
+    WORDS = "words"
 
 
 class Domain(StrEnum):

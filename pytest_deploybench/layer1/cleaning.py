@@ -47,6 +47,7 @@ _PREFIXES = (
     r"\[(?:stdout|stderr)\]|(?:stdout|stderr): ",
     r"##\[error\](?=\S)|::error(?: [^:]{0,200})?::",  # GitHub Actions
     r"[|│] ",  # quoted by pip and uv
+    r"\d{1,6} (?:verbose stack|error) (?=[A-Z]\w|code )",  # npm-debug.log
 )
 
 

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from pytest_deploybench.layer1 import tracebacks
 from pytest_deploybench.layer1.anchors import anchors
-from pytest_deploybench.layer1.rules import Catalogue, Rule
+from pytest_deploybench.layer1.rules import ASKED_ROLES, Catalogue, Rule
 from pytest_deploybench.layer1.sieve import Needles, PlainSieve, Sieve, best_sieve
 from pytest_deploybench.model import Role
 
@@ -60,6 +60,14 @@ class RuleIndex:
             return None
         return spoken
 
+    def words(self, line: str) -> Rule | None:
+        """What general words in a line mean, None where they mean nothing or a benign rule speaks."""
+        meaning = next((rule for rule in self._words if rule.matches(line)), None)
+        silenced = meaning and any(
+            rule.confidence >= meaning.confidence and rule.matches(line) for rule in self._benign
+        )
+        return None if silenced else meaning
+
     def _first(self, line: str, needles: Sequence[int]) -> Rule | None:
         rules = self.catalogue.rules
         for rank, pattern in self._called(tuple(needles)):
@@ -99,6 +107,10 @@ class RuleIndex:
         return tuple(rule for rule in self.catalogue.rules if rule.role is Role.BENIGN)
 
     @cached_property
+    def _words(self) -> tuple[Rule, ...]:
+        return tuple(rule for rule in self.catalogue.rules if rule.role is Role.WORDS)
+
+    @cached_property
     def _called_by_needles(self) -> dict[tuple[int, ...], tuple[_Ranked, ...]]:
         return {}
 
@@ -110,7 +122,7 @@ class RuleIndex:
     def _patterns(self) -> dict[str, list[_Ranked]]:
         found: defaultdict[str, list[_Ranked]] = defaultdict(list, {mark: [] for mark in _MARKS})
         for rank, rule in enumerate(self.catalogue.rules):
-            for pattern in rule.patterns if rule.role is not Role.BENIGN else ():
+            for pattern in rule.patterns if rule.role not in ASKED_ROLES else ():
                 for text in anchors(pattern.pattern):
                     found[text].append((rank, pattern))
         return dict(found)

@@ -8,7 +8,8 @@ The order of the tables and functions below is the order of the thought:
 3. Of the failures that are left, those count that stand in the step which broke off, and best those that something
    else was seen to follow from.
 4. Of these the earliest that is about as sure as the surest is the root, or a much surer line just below it: that one
-   says what the first only announces (`throw err;`, then `Error: Cannot find module 'x'`).
+   says what the first only announces (`throw err;`, then `Error: Cannot find module 'x'`). Below a heading
+   (`kind: heading`) any line will do that says what failed, and if it is only in general words.
 
 Promises a reviewer can check: pure; nothing here reads a line again; every number that weighs is named at the top.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pytest_deploybench.layer1.rules import FAILING_CONFIDENCE, FINDING_ROLES, Rule
+from pytest_deploybench.layer1.rules import FAILING_CONFIDENCE, FINDING_ROLES, HEADING, UNSPECIFIC, Rule
 from pytest_deploybench.model import Category, Finding, Role
 
 EXIT = "exit"
@@ -37,7 +38,7 @@ WITNESSED = 0.35
 ABOUT_AS_SURE = 0.25
 """How much less sure than the surest the earliest may be."""
 DETAIL_REACH = 15
-"""Lines below a root in which a surer line counts as the same failure, told better."""
+"""Lines below a root in which a surer line, or below a heading any line, counts as the same failure, told better."""
 DETAIL_IS_SURER = 0.08
 """How much surer that line must be."""
 SUSPICION_REACH = 400
@@ -103,6 +104,11 @@ class Event:
     def is_exit(self) -> bool:
         return self.role is Role.CONSEQUENCE and self.rule.kind == EXIT
 
+    @property
+    def is_heading(self) -> bool:
+        """Whether what failed stands in the lines below."""
+        return self.rule.kind == HEADING or (self.rule.kind == UNSPECIFIC and self.text.rstrip().endswith(":"))
+
 
 @dataclass(frozen=True)
 class Judgment:
@@ -141,13 +147,14 @@ def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | Non
         failed = _in_spite(failing, last_line)
     elif exit_status is not None:
         failed = True
+    root = _root(events, failing, last_line) if failed else None
+    if root and root.role is Role.WORDS:
+        root.role = Role.CAUSE
+        standing = sorted([*standing, root], key=lambda event: event.number)
     reported = tuple(event.finding for event in standing if event.role in FINDING_ROLES)
-    if not failed:
-        return Judgment(False, None, None, reported)
-    root = _root(events, failing, last_line)
     if root:
         return Judgment(True, root.finding, root, reported)
-    return Judgment(True, _unexplained(last, exit_status) if exit_status else None, None, reported)
+    return Judgment(failed, _unexplained(last, exit_status) if failed and exit_status else None, None, reported)
 
 
 def _in_spite(failing: Sequence[Event], last_line: int) -> bool:
@@ -213,10 +220,11 @@ def _root(events: Sequence[Event], failing: Sequence[Event], last_line: int) -> 
     if causes:
         scores = _scores(causes, events, last_line)
         root = next(cause for cause, score in zip(causes, scores, strict=True) if score >= max(scores) - ABOUT_AS_SURE)
-        root = _detail(root, causes)
+        root = _detail(_told_below(root, events) or root, causes)
         return _suspect(events, root) or root
     if failing:
-        return _suspect(events, failing[0]) or _weaker(events, failing[0]) or failing[0]
+        told = next(filter(None, (_told_below(event, events) for event in failing)), None)
+        return _suspect(events, failing[0]) or told or _weaker(events, failing[0]) or failing[0]
     weak = [event for event in events if event.role in FINDING_ROLES]
     return max(weak, key=lambda event: event.rule.confidence, default=None)
 
@@ -247,6 +255,17 @@ def _scores(causes: Sequence[Event], events: Sequence[Event], last_line: int) ->
     return scores
 
 
+def _told_below(heading: Event, events: Sequence[Event]) -> Event | None:
+    """What failed, by the lines below a heading: the first that a tool's own rule knows, or else in general words."""
+    if not heading.is_heading:
+        return None
+    near = [event for event in events if 0 < event.number - heading.number <= DETAIL_REACH and not event.is_heading]
+    causes = [event for event in near if event.role is Role.CAUSE and event.rule.confidence >= FAILING_CONFIDENCE]
+    known = (event for event in causes if event.rule.kind != UNSPECIFIC)
+    words = (event for event in near if event.role is Role.WORDS or event in causes)
+    return next(known, None) or next(words, None)
+
+
 def _detail(root: Event, causes: Sequence[Event]) -> Event:
     """The line that says best what the root's line only announces: `Traceback`, `CMake Error at`, `throw err;`."""
     for cause in causes:
@@ -265,8 +284,14 @@ def _suspect(events: Sequence[Event], root: Event) -> Event | None:
         if near and event.role is Role.RECOVERY and event.category is Category.NETWORK:
             settled = any(_settles(e) and event.number < e.number < root.number for e in events)
             if not settled and event.rule.ecosystem == root.rule.ecosystem:
-                return event
+                return next((e for e in events if _is_forgiven_by(event, e)), event)
     return None
+
+
+def _is_forgiven_by(recovery: Event, event: Event) -> bool:
+    """Whether a recovery from a failure of the network speaks of this one."""
+    near = 0 < recovery.number - event.number <= RECOVERY_REACH
+    return near and event.role is Role.CONTEXT and event.category is recovery.category
 
 
 def _weaker(events: Sequence[Event], consequence: Event) -> Event | None:
@@ -274,7 +299,7 @@ def _weaker(events: Sequence[Event], consequence: Event) -> Event | None:
     hints = [
         event
         for event in events
-        if event.role in {Role.CAUSE, Role.CONTEXT}
+        if event.role in {Role.CAUSE, Role.CONTEXT, Role.WORDS}
         and event.finding.confidence < FAILING_CONFIDENCE
         and 0 < consequence.number - event.number <= FOLLOWS_WITHIN
     ]

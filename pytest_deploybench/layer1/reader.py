@@ -12,9 +12,10 @@ surest rule; a line feed and nothing else ends a line, so line numbers are those
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from pytest_deploybench.layer1 import tracebacks
@@ -29,9 +30,16 @@ from pytest_deploybench.layer1.cleaning import (
     without_prefix,
 )
 from pytest_deploybench.layer1.index import index_of
-from pytest_deploybench.layer1.judgment import Event, forgive, judge
+from pytest_deploybench.layer1.judgment import DETAIL_REACH, Event, forgive, judge
 from pytest_deploybench.layer1.report import Report
-from pytest_deploybench.layer1.rules import FINDING_ROLES, Catalogue, Rule, load_catalogue
+from pytest_deploybench.layer1.rules import (
+    FAILING_CONFIDENCE,
+    FINDING_ROLES,
+    UNSPECIFIC,
+    Catalogue,
+    Rule,
+    load_catalogue,
+)
 from pytest_deploybench.layer1.sieve import Sieve
 from pytest_deploybench.model import Finding, Role
 
@@ -39,13 +47,28 @@ EVENTS_PER_RULE = 10
 """The first cause matters; the ten-thousandth repetition of it does not, and must not crowd out another rule."""
 
 CONTEXT_LINES = 3
-"""Lines kept above and below what was found."""
+"""Lines above and below the root that a report shows."""
 
 TAIL_LIMIT = 1 << 16
 """Bytes of a line without an end, or of a traceback without one, that wait for more."""
 
 SMALL = 1 << 18
 """Bytes up to which building the quick sieve costs more than it saves."""
+
+LAST_LINES = 2
+"""Lines at the end of a log in which a complaint in general words counts, if nothing else failed."""
+
+_LAST_COMPLAINT = re.compile(
+    r"^(?:[\w'‘’`\".:/-]{1,40} ){0,8}(?:cannot|can't|could ?n.t|could not|unable|failed|refused|denied|mismatched|unsupported"
+    r"|not (?:found|supported|available|allowed|permitted)|missing|timed out|Timed out|No usable|no such)\b"
+)
+"""What a program says last when it stops for that reason."""
+
+_COMPLAINT = re.compile(
+    r"(?i)\b(?:errors?|fail\w{0,6}|fatal|no|not|cannot|can't|could ?n.t|unable|missing|refus\w{2,3}|denied|invalid|un(?:known|met)"
+    r"|unsupported|wrong|bad|must|needs?|requires?|required|incompatible|conflict\w{0,3}|mismatch|corrupt\w{0,3}|abort\w{0,3})\b"
+)
+"""What a line says that may be why a later one failed."""
 
 _GENERIC = "generic"
 """The ecosystem of the rules for tools that no other file knows."""
@@ -71,13 +94,13 @@ class Reader:
         self._tail = b""  # a line that has not ended
         self._lines = 0
         """Lines that were read: all before `_held`."""
-        self._above: deque[bytes] = deque(maxlen=CONTEXT_LINES)
+        self._above: deque[bytes] = deque(maxlen=DETAIL_REACH)
         self._last = (0, b"")  # number and text of the last line that is not empty
         self._events: list[Event] = []
         self._latest: dict[str, Event] = {}  # of the rules whose last word counts
         self._broken_off = False
         self._count: Counter[str] = Counter()
-        self._unframed: list[tuple[Event, int]] = []  # events that want lines below, and where these begin
+        self._unframed: list[tuple[Event, int]] = []  # events that want more lines below, and where these begin
         self._traceback: Event | None = None  # the last one
         self._chained = False  # whether the next traceback belongs to the last one
 
@@ -101,9 +124,13 @@ class Reader:
         """The judgment on the whole log; `exit_status` is that of the command that wrote it, where it is known."""
         rest, self._held = self._held + self._tail, b""
         self._read(rest, is_last=True)
-        events = sorted([*self._events, *self._latest.values()], key=lambda event: event.number)
+        events = [*self._events, *self._latest.values(), *self._told_around()]
+        events.sort(key=lambda event: event.number)
         number, text = self._last
-        judgment = judge(events, (number, shown(visible(text))), exit_status)
+        last = (number, shown(visible(text)))
+        judgment = judge(events, last, exit_status)
+        if not judgment.failed and exit_status is None:
+            judgment = judge([*events, *self._last_complaint()], last)
         return Report(
             failed=judgment.failed,
             root=judgment.root,
@@ -175,6 +202,8 @@ class Reader:
         if not latest_counts and self._count[rule.id] > EVENTS_PER_RULE:
             return None
         text = line.text
+        if rule.kind == UNSPECIFIC and (words := self._index.words(own_words(text))):
+            rule = replace(rule, category=words.category, explanation=words.explanation, remedy=words.remedy)
         event = Event(rule, line.number, shown(text), rule.role, rule.category)
         if rule.ecosystem == _GENERIC and rule.role in FINDING_ROLES and is_of_a_system(text):
             event.role = Role.CONTEXT
@@ -187,19 +216,56 @@ class Reader:
         self._broken_off = self._broken_off or event.is_exit
         self._events.append(event)
         if rule.role in FINDING_ROLES:
-            above = line.above(CONTEXT_LINES)
-            earlier = list(self._above)[max(0, len(self._above) + len(above) - CONTEXT_LINES) :]
-            event.above = [*earlier, *above] if len(above) < CONTEXT_LINES else above
+            above = line.above(DETAIL_REACH)
+            earlier = list(self._above)[max(0, len(self._above) + len(above) - DETAIL_REACH) :]
+            event.above = [*earlier, *above] if len(above) < DETAIL_REACH else above
             self._unframed.append((event, line.end + 1))
         return event
+
+    def _told_around(self) -> Iterator[Event]:
+        """What lines mean that no rule knows: the first below a heading, and the last above a consequence."""
+        for event in self._events:
+            if not event.is_heading and event.role is not Role.CONSEQUENCE:
+                continue
+            lines, place = [*event.above, event.text.encode(), *event.below], len(event.above)
+            places = range(place + 1, len(lines)) if event.is_heading else range(place - 1, -1, -1)
+            told = (
+                self._in_words(lines, at, event.number - place)
+                for at in places
+                if event.is_heading or _COMPLAINT.search(visible(lines[at]))
+            )
+            yield from islice(filter(None, told), 1)
+
+    def _last_complaint(self) -> Iterator[Event]:
+        """The first of the last lines that complains in general words, of a log in which nothing else failed."""
+        lines = list(self._above)
+        first = self._lines + bool(self._tail) - len(lines) + 1
+        places = range(max(0, len(lines) - LAST_LINES), len(lines))
+        told = (
+            self._in_words(lines, at, first) for at in places if _LAST_COMPLAINT.search(own_words(visible(lines[at])))
+        )
+        for event in islice(filter(None, told), 1):
+            event.rule, event.role = replace(event.rule, confidence=FAILING_CONFIDENCE), Role.CAUSE
+            yield event
+
+    def _in_words(self, lines: Sequence[bytes], place: int, first: int) -> Event | None:
+        """What one of some lines means in general words; `first` is the number of the first of them."""
+        text = visible(lines[place])
+        words = own_words(text)
+        rule = None if self._index.speaker(words) else self._index.words(words)
+        if rule is None:
+            return None
+        self._count[rule.id] += 1
+        around = {"above": list(lines[:place]), "below": list(lines[place + 1 :])}
+        return Event(rule, first + place, shown(text), rule.role, rule.category, **around)
 
     def _move_on(self, block: bytes, lines: int) -> None:
         """Keep of a block that was read what the next one needs."""
         for event, offset in self._unframed:
-            wanted = CONTEXT_LINES - len(event.below)
-            event.below += [block[start:end] for start, end in islice(_spans(block, offset), wanted)]
-        self._unframed = [(event, 0) for event, _ in self._unframed if len(event.below) < CONTEXT_LINES]
-        self._above.extend(_Line(block, len(block), len(block), 0).above(CONTEXT_LINES))
+            wanted = DETAIL_REACH - len(event.below)
+            event.below += [_cut(block[start:end]) for start, end in islice(_spans(block, offset), wanted)]
+        self._unframed = [(event, 0) for event, _ in self._unframed if len(event.below) < DETAIL_REACH]
+        self._above.extend(_Line(block, len(block), len(block), 0).above(DETAIL_REACH))
         full = block.rstrip()
         if full:
             self._last = lines - block.count(b"\n", len(full)) + 1, full[full.rfind(b"\n") + 1 :]
@@ -225,7 +291,7 @@ class _Line:
         position = self.start
         while position > 0 and len(found) < count:
             start = self.block.rfind(b"\n", 0, position - 1) + 1
-            found.insert(0, self.block[start : position - 1])
+            found.insert(0, _cut(self.block[start : position - 1]))
             position = start
         return found
 
@@ -250,8 +316,9 @@ def _spans(block: bytes, position: int) -> Iterator[tuple[int, int]]:
 def _context(event: Event | None) -> tuple[tuple[int, str], ...]:
     if event is None:
         return ()
-    around = [*map(_readable, event.above), event.text, *map(_readable, event.below)]
-    return tuple(enumerate(around, start=event.number - len(event.above)))
+    above, below = event.above[-CONTEXT_LINES:], event.below[:CONTEXT_LINES]
+    around = [*map(_readable, above), event.text, *map(_readable, below)]
+    return tuple(enumerate(around, start=event.number - len(above)))
 
 
 def _readable(raw: bytes) -> str:

@@ -5,13 +5,13 @@ a list of entries:
 
     - id: missing-shared-library        names the finding, not the remedy; unique in the whole catalogue
       role: cause                       optional, `cause` by default; the table below
-      category: dependency              one of model.Category; for cause, consequence and context, and for a recovery
-                                        from a failure that may yet turn out to be the cause (category: network)
+      category: dependency              one of model.Category; for cause, consequence, context and words, and for a
+                                        recovery from a failure that may yet turn out to be the cause (category: network)
       kind: shared-library              optional; a finer name within the category, lower-case words joined by hyphens
       patterns: ['...']                 any of these regular expressions, searched in one line
       unless: ['...']                   optional; a line that one of these matches is passed over
       explanation: ...                  what happened, one sentence
-      remedy: ...                       what to do about it, one sentence; only for cause, consequence and context
+      remedy: ...                       what to do about it, one sentence; only for those that have a category
       confidence: 0.95                  0 to 1; from FAILING_CONFIDENCE on, a finding counts against the deployment;
                                         optional (1.0) for the other roles
       samples:
@@ -27,6 +27,12 @@ A role says what the line tells the judge (layer1/judgment.py):
     recovery     what failed just above was tried again or done without: `Retrying in 5 s`, `falling back to ...`
     success      a tool or a whole run ended well: `BUILD SUCCESSFUL`, `Successfully installed x`, `12 passed in 3 s`
     step         a new step of a script or a pipeline begins, so an earlier one did not stop it: `##[group]Run make`
+    words        no line's failure, but what general words in one mean, whoever says it: `... must be at least 3.2`
+
+Two kinds of causes and consequences are read on, because they tell only that something failed:
+
+    heading      what failed stands in the lines below: `* What went wrong:`, `CMake Error at CMakeLists.txt:3 (message):`
+    unspecific   the rule knows who speaks, not what of: the words in the line tell the category, where they can
 
 What a rule sees is one line as a reader would see it: no colours, the last state of a progress bar, and without the
 prefixes that log collectors put in front (times, `#12 3.4`, `[stage 2/5]`, `web_1 |`), so that `^` means what the tool
@@ -34,8 +40,8 @@ wrote first. One rule speaks for a line: the most confident that matches; of equ
 silences exactly what it is at least as sure about.
 
 A pattern must be cheap and must not backtrack without end: no look-behind or back-reference, repetitions bounded
-(`[^ ]{1,200}`), and, but for benign rules, some text of at least three characters that every match holds: longer and
-rarer texts make a quicker reader (layer1/anchors.py looks for them).
+(`[^ ]{1,200}`), and, but for benign rules and words, some text of at least three characters that every match holds:
+longer and rarer texts make a quicker reader (layer1/anchors.py looks for them).
 
 Reading the files is the only I/O of Layer 1.
 """
@@ -62,6 +68,13 @@ FAILING_CONFIDENCE = 0.5
 
 FINDING_ROLES = frozenset({Role.CAUSE, Role.CONSEQUENCE, Role.CONTEXT})
 """Roles whose lines are reported; the others only help to judge."""
+
+ASKED_ROLES = frozenset({Role.BENIGN, Role.WORDS})
+"""Roles whose rules are tried only on lines of which another rule speaks, so that they need no anchors."""
+
+HEADING = "heading"
+UNSPECIFIC = "unspecific"
+"""The kinds of rules that tell only that something failed; the head of this file explains both."""
 
 SHORTEST_ANCHOR = 3
 """Characters of the text that every match of a pattern must hold."""
@@ -195,7 +208,7 @@ def _adapter() -> TypeAdapter[_Entry]:
 
 
 def _rule(file: str, entry: _Entry) -> Rule:
-    reported = entry.role in FINDING_ROLES
+    reported = entry.role in FINDING_ROLES or entry.role is Role.WORDS
     may_have_category = reported or entry.role is Role.RECOVERY
     confidence = 1.0 if entry.confidence is None else entry.confidence
     for key, is_wrong, problem in (
@@ -219,7 +232,7 @@ def _rule(file: str, entry: _Entry) -> Rule:
         category=entry.category,
         role=entry.role,
         kind=entry.kind or "",
-        patterns=_compiled(file, entry.id, "patterns", entry.patterns, anchored=entry.role is not Role.BENIGN),
+        patterns=_compiled(file, entry.id, "patterns", entry.patterns, anchored=entry.role not in ASKED_ROLES),
         unless=_compiled(file, entry.id, "unless", entry.unless, anchored=False),
         explanation=entry.explanation.strip(),
         remedy=(entry.remedy or "").strip(),

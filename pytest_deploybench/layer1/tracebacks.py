@@ -16,7 +16,7 @@ LINES_AT_MOST = 400
 _FOREIGN_AT_MOST = 20
 """Lines of another process that may stand between, before the traceback counts as cut off."""
 
-_EXCEPTION = re.compile(r"(?:[A-Za-z_][\w]{0,80}\.){0,8}[A-Za-z_]\w{1,80}(?::(?: |$)|$)")
+_EXCEPTION = re.compile(r"(?![A-Z]{2,}:)(?:[A-Za-z_][\w]{0,80}\.){0,8}[A-Za-z_]\w{1,80}(?::(?: |$)|$)")
 _HARMLESS = re.compile(
     r"(?i)^exception ignored (?:in|on|while)|^--- logging error ---|^expecting:$|\bignor|\bskipp|\bretry"
     r"|^(?:[\w.:,/-]{1,60} ){0,4}[\[(<|]?warn(?:ing)?(?:[\])>|:]|\s|$)"  # a level of a logger, not a call of warn()

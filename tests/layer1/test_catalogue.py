@@ -13,7 +13,7 @@ from pytest_deploybench.layer1 import FAILING_CONFIDENCE, Rule, load_catalogue
 from pytest_deploybench.layer1.anchors import anchors
 from pytest_deploybench.layer1.cleaning import LINE_LIMIT, own_words
 from pytest_deploybench.layer1.index import index_of
-from pytest_deploybench.layer1.rules import FINDING_ROLES
+from pytest_deploybench.layer1.rules import ASKED_ROLES, FINDING_ROLES
 from pytest_deploybench.model import Category, Role
 from tests.regexes import HOSTILE_LINES, beyond_re2, loose_repetitions, nested_quantifiers
 
@@ -30,6 +30,11 @@ every_pattern = pytest.mark.parametrize(("rule", "pattern"), PATTERNS, ids=lambd
 def speaker(line: str) -> Rule | None:
     """The rule that speaks for a line as the reader hands it over; None also where a benign one silences it."""
     return INDEX.speaker(own_words(line))
+
+
+def asked(rule: Rule, line: str) -> Rule | None:
+    """The rule of a line among those of the same sort: general words are looked for only where they are asked for."""
+    return INDEX.words(own_words(line)) if rule.role is Role.WORDS else speaker(line)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -55,7 +60,7 @@ def test_the_id_names_the_finding_and_not_the_remedy(rule: Rule) -> None:
 def test_a_hit_gives_exactly_this_rule(rule: Rule) -> None:
     for line in rule.hits:
         assert rule.matches(own_words(line)), line
-        assert speaker(line) is (None if rule.role is Role.BENIGN else rule), line
+        assert asked(rule, line) is (None if rule.role is Role.BENIGN else rule), line
 
 
 @every_rule
@@ -99,7 +104,7 @@ def test_no_pattern_can_explode_and_every_engine_knows_its_syntax(rule: Rule, pa
 
 @every_rule
 def test_a_line_need_not_be_matched_to_be_ruled_out(rule: Rule) -> None:
-    if rule.role is not Role.BENIGN:  # those have a say only in lines of which another rule speaks
+    if rule.role not in ASKED_ROLES:  # those have a say only in lines of which another rule speaks
         assert all(min(map(len, anchors(pattern.pattern))) >= 3 for pattern in rule.patterns)
 
 

@@ -14,8 +14,9 @@ INDEX = index_of(load_catalogue())
 
 
 def in_turn(line: str) -> Rule | None:
-    """The first rule of the catalogue that matches, unless it is benign."""
-    found = next((rule for rule in INDEX.catalogue.rules if rule.matches(line)), None)
+    """The first rule of the catalogue that matches, unless it is benign; general words do not count."""
+    rules = (rule for rule in INDEX.catalogue.rules if rule.role is not Role.WORDS)
+    found = next((rule for rule in rules if rule.matches(line)), None)
     return None if found and found.role is Role.BENIGN else found
 
 
