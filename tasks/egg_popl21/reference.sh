@@ -53,8 +53,9 @@ fn main() {
 }
 RUST
 
+# Optimised a little only: compiling costs more than anything here will ever run.
 cat > ~/env.sh <<'TEXT'
-export CARGO_TARGET_DIR="$HOME/target"
+export CARGO_TARGET_DIR="$HOME/target" CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 TEXT
 cat > ~/RUNBOOK.md <<'TEXT'
 # egg 0.9.5
