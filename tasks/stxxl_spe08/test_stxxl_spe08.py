@@ -21,7 +21,7 @@ SYMBOLS = {"_ZN5stxxl26get_library_version_stringEv", "_ZN5stxxl6config10initial
 """Of the library, in the symbol table of a program that it was linked into or that uses it as a shared library."""
 PACKAGES = ("libstxxl-dev", "libstxxl1v5")
 OWN_MEGABYTES = 24
-"""Beyond MEM_MB: the program itself, the cache of its vector, stacks. Measured: 6 to 10; all records are more than 36."""
+"""Beyond MEM_MB: the program, the cache of its vector, stacks. Measured: 6 to 10; all records are more than 36."""
 DISKS = (1, 2)
 
 
