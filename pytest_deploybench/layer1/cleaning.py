@@ -46,7 +46,7 @@ _PREFIXES = (
     r"\([A-Za-z]\w{0,60} (?:pid=\d{1,9}|rank=\d{1,6})[^()]{0,80}\)",  # ray
     r"\[(?:stdout|stderr)\]|(?:stdout|stderr): ",
     r"##\[error\](?=\S)|::error(?: [^:]{0,200})?::",  # GitHub Actions
-    r"[|│] ",  # quoted by pip and uv
+    r"[|│║] ",  # quoted by pip, uv and in boxes
     r"\d{1,6} (?:verbose stack|error) (?=[A-Z]\w|code )",  # npm-debug.log
 )
 

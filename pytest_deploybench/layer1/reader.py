@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -59,14 +59,15 @@ LAST_LINES = 2
 """Lines at the end of a log in which a complaint in general words counts, if nothing else failed."""
 
 _LAST_COMPLAINT = re.compile(
-    r"^(?:[\w'‘’`\".:/-]{1,40} ){0,8}(?:cannot|can't|could ?n.t|could not|unable|failed|refused|denied|mismatched|unsupported"
-    r"|not (?:found|supported|available|allowed|permitted)|missing|timed out|Timed out|No usable|no such)\b"
+    r"^(?:[\w'`\".:/-]{1,40} ){0,8}(?:cannot|can't|could ?n.t|could not|unable|failed|refused|denied|mismatched"
+    r"|unsupported|not (?:found|supported|available|allowed|permitted)|missing|[Tt]imed out|No usable|no such)\b"
 )
 """What a program says last when it stops for that reason."""
 
 _COMPLAINT = re.compile(
-    r"(?i)\b(?:errors?|fail\w{0,6}|fatal|no|not|cannot|can't|could ?n.t|unable|missing|refus\w{2,3}|denied|invalid|un(?:known|met)"
-    r"|unsupported|wrong|bad|must|needs?|requires?|required|incompatible|conflict\w{0,3}|mismatch|corrupt\w{0,3}|abort\w{0,3})\b"
+    r"(?i)\b(?:errors?|fail\w{0,6}|fatal|no|not|cannot|can't|could ?n.t|unable|missing|refus\w{2,3}|denied|invalid"
+    r"|un(?:known|met|supported)|wrong|bad|must|needs?|needed|requires?|required|incompatible|conflict\w{0,3}|mismatch"
+    r"|corrupt\w{0,3}|abort\w{0,3})\b"
 )
 """What a line says that may be why a later one failed."""
 
@@ -223,41 +224,41 @@ class Reader:
         return event
 
     def _told_around(self) -> Iterator[Event]:
-        """What lines mean that no rule knows: the first below a heading, and the last above a consequence."""
+        """What lines mean that no rule knows: the first below a heading, the last above a consequence."""
         for event in self._events:
-            if not event.is_heading and event.role is not Role.CONSEQUENCE:
-                continue
             lines, place = [*event.above, event.text.encode(), *event.below], len(event.above)
-            places = range(place + 1, len(lines)) if event.is_heading else range(place - 1, -1, -1)
-            told = (
-                self._in_words(lines, at, event.number - place)
-                for at in places
-                if event.is_heading or _COMPLAINT.search(visible(lines[at]))
-            )
-            yield from islice(filter(None, told), 1)
+            first = event.number - place
+            if event.is_heading:
+                yield from self._told(lines, range(place + 1, len(lines)), first)
+            elif event.role is Role.CONSEQUENCE:
+                yield from self._told(lines, range(place - 1, -1, -1), first, _COMPLAINT)
 
     def _last_complaint(self) -> Iterator[Event]:
         """The first of the last lines that complains in general words, of a log in which nothing else failed."""
         lines = list(self._above)
         first = self._lines + bool(self._tail) - len(lines) + 1
-        places = range(max(0, len(lines) - LAST_LINES), len(lines))
-        told = (
-            self._in_words(lines, at, first) for at in places if _LAST_COMPLAINT.search(own_words(visible(lines[at])))
-        )
-        for event in islice(filter(None, told), 1):
+        for event in self._told(lines, range(max(0, len(lines) - LAST_LINES), len(lines)), first, _LAST_COMPLAINT):
             event.rule, event.role = replace(event.rule, confidence=FAILING_CONFIDENCE), Role.CAUSE
             yield event
 
-    def _in_words(self, lines: Sequence[bytes], place: int, first: int) -> Event | None:
-        """What one of some lines means in general words; `first` is the number of the first of them."""
-        text = visible(lines[place])
-        words = own_words(text)
-        rule = None if self._index.speaker(words) else self._index.words(words)
-        if rule is None:
-            return None
-        self._count[rule.id] += 1
-        around = {"above": list(lines[:place]), "below": list(lines[place + 1 :])}
-        return Event(rule, first + place, shown(text), rule.role, rule.category, **around)
+    def _told(
+        self, lines: list[bytes], places: Iterable[int], first: int, wanted: re.Pattern[str] | None = None
+    ) -> Iterator[Event]:
+        """The first of some lines that means something in general words, none or one, in the order of `places`.
+
+        `first` is the number of the first of the lines; only a line counts that has what is `wanted`.
+        """
+        for place in places:
+            text = visible(lines[place])
+            words = own_words(text)
+            if (wanted and not wanted.search(words)) or self._index.speaker(words):
+                continue
+            if rule := self._index.words(words):
+                self._count[rule.id] += 1
+                event = Event(rule, first + place, shown(text), rule.role, rule.category)
+                event.above, event.below = lines[:place], lines[place + 1 :]
+                yield event
+                return
 
     def _move_on(self, block: bytes, lines: int) -> None:
         """Keep of a block that was read what the next one needs."""

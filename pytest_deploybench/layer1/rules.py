@@ -5,8 +5,8 @@ a list of entries:
 
     - id: missing-shared-library        names the finding, not the remedy; unique in the whole catalogue
       role: cause                       optional, `cause` by default; the table below
-      category: dependency              one of model.Category; for cause, consequence, context and words, and for a
-                                        recovery from a failure that may yet turn out to be the cause (category: network)
+      category: dependency              one of model.Category; for cause, consequence, context and words, and for
+                                        a recovery from a failure that may yet be the cause (category: network)
       kind: shared-library              optional; a finer name within the category, lower-case words joined by hyphens
       patterns: ['...']                 any of these regular expressions, searched in one line
       unless: ['...']                   optional; a line that one of these matches is passed over
@@ -31,7 +31,7 @@ A role says what the line tells the judge (layer1/judgment.py):
 
 Two kinds of causes and consequences are read on, because they tell only that something failed:
 
-    heading      what failed stands in the lines below: `* What went wrong:`, `CMake Error at CMakeLists.txt:3 (message):`
+    heading      what failed stands in the lines below: `* What went wrong:`, `CMake Error at a.cmake:3 (message):`
     unspecific   the rule knows who speaks, not what of: the words in the line tell the category, where they can
 
 What a rule sees is one line as a reader would see it: no colours, the last state of a progress bar, and without the

@@ -12,6 +12,8 @@ from pytest_deploybench.model import Category
 HEADER = "main.c:3:10: fatal error: zlib.h: No such file or directory"
 MAKE = "make: *** [Makefile:2: main.o] Error 1"
 KILLED = "Out of memory: Killed process 1234 (cc1plus) total-vm:1843200kB"
+UNUSABLE = "No usable provider could be found for your system."
+LACK = "the frob must be version 3 or newer"
 ODD = "foo.OddError: it broke"
 TRACEBACK = ("Traceback (most recent call last):", '  File "a.py", line 3, in <module>', ODD)
 CHATTER = tuple(f"  CC      drivers/x{number}.o" for number in range(100))
@@ -68,6 +70,11 @@ FAILURES = [
     Case("last-words-far-from-the-end", (*TRACEBACK, "Done.", *CHATTER), ODD),
     Case("last-words-after-a-compilers-error", (HEADER, MAKE, "Done."), HEADER),
     Case("last-words-after-what-an-exception-brought-down", (*TRACEBACK, MAKE, "Done."), ODD),
+    Case("what-a-heading-announces", ("* What went wrong:", "A problem occurred evaluating settings", LACK), LACK),
+    Case("a-known-line-below-a-heading", ("CMake Error at a.cmake:3 (message):", LACK, HEADER), HEADER),
+    Case("what-a-colon-announces", ("error: frob refuses:", LACK), LACK),
+    Case("general-words-above-what-they-brought-down", ("CC a.o", LACK, "CC b.o", MAKE), LACK),
+    Case("last-words-that-complain", ("starting", UNUSABLE), UNUSABLE),
     Case("a-bare-exception", ("loading", "ValueError: bad frob"), "ValueError: bad frob"),
 ]
 
@@ -83,6 +90,8 @@ PASSES = [
     Case("a-test-named-as-an-error", ("TestError: ", "  test_raises: .", "100% passed"), None),
     Case("a-program-that-make-asked-for-a-version", ("make: frob: No such file or directory", "built app"), None),
     Case("a-conflict-that-was-resolved", ("CONFLICT (content): Merge conflict in f", "[main 1a2b3c4] merge"), None),
+    Case("a-complaint-long-before-the-end", (UNUSABLE, *CHATTER), None),
+    Case("general-words-alone", (LACK, "CC a.o"), None),
     Case("make-was-told-to-ignore-it", ("rm: cannot remove 'x'", "make: [Makefile:9: clean] Error 1 (ignored)"), None),
 ]
 
@@ -98,6 +107,33 @@ def test_the_root_of_a_failure(case: Case) -> None:
 def test_what_is_no_failure(case: Case) -> None:
     report = judged(*case.lines)
     assert not report.failed, report.root
+
+
+@pytest.mark.parametrize(
+    ("line", "category"),
+    [
+        ("frob: error: bad frob", Category.BUILD),
+        ("frob: error: the frob ran out of memory", Category.OOM),
+        ("frob: error: bad frob on this GPU", Category.GPU),
+        ("frob: error: the mirror is bad", Category.NETWORK),
+        ("frob: error: needs superuser rights", Category.SYSTEM),
+        ("frob: error: hit a stack overflow", Category.CRASH),
+        ("frob: error: a.bin is truncated", Category.ARTIFACT),
+        ("frob: error: frob 3 or newer", Category.DEPENDENCY),
+    ],
+)
+def test_general_words_tell_what_an_unknown_tool_complains_of(line: str, category: Category) -> None:
+    root = judged(line).root
+    assert root
+    assert root.category is category
+
+
+def test_what_general_words_told_is_reported_with_the_root() -> None:
+    report = judged("* What went wrong:", LACK)
+    assert report.root
+    assert report.root in report.findings
+    assert report.counts[report.root.rule] == 1
+    assert (2, LACK) in report.context
 
 
 def test_what_was_settled_is_not_reported() -> None:
