@@ -39,6 +39,7 @@ from pytest_deploybench.layer1.cleaning import (
         "##[error]make: *** x",
         "::error file=a.c,line=3::make: *** x",
         "│ make: *** x",
+        "║ make: *** x",
         "\ufeffmake: *** x",
         "   make: *** x",
         "2024-05-01T12:00:00.1Z #12 3.45 make: *** x",
@@ -49,10 +50,25 @@ def test_collectors_prefixes_are_no_part_of_a_line(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["#include <x.h>", "12 errors", "[ 12%] Building", "Step 1/2 : RUN x", "##[group]Run x", "3.14159", ""]
+    "line",
+    [
+        "#include <x.h>",
+        "12 errors",
+        "[ 12%] Building",
+        "Step 1/2 : RUN x",
+        "##[group]Run x",
+        "3.14159",
+        "1 error found",
+        "",
+    ],
 )
 def test_a_tools_own_numbers_stay(line: str) -> None:
     assert own_words(line) == line
+
+
+@pytest.mark.parametrize("line", ["4 verbose stack Error: missing script: x", "64 error Error: missing script: x"])
+def test_the_debug_log_of_npm_numbers_its_lines(line: str) -> None:
+    assert own_words(line) == "Error: missing script: x"
 
 
 @pytest.mark.parametrize(

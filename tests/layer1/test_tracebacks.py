@@ -16,6 +16,7 @@ FRAMES = ['  File "a.py", line 3, in <module>', "    main()", "    ~~~~^^", ""]
         (HEADER, [*FRAMES, "KeyError"], 5),
         (HEADER, [*FRAMES, "foo.bar.Odd_Name: x"], 5),
         (HEADER, [*FRAMES, "2 of 3 done", "KeyError: 'x'"], 6),
+        (HEADER, [*FRAMES, "ERROR: of another tool", "KeyError: 'x'"], 6),
         ("    " + HEADER, [*("    " + line for line in FRAMES), "    KeyError: 'x'"], 5),
         ("[w1] " + HEADER, [*("[w1] " + line for line in FRAMES), "[w1] KeyError: 'x'"], 5),
         ("app ERROR " + HEADER, [*FRAMES, "KeyError: 'x'"], 5),
