@@ -161,4 +161,6 @@ def _objection(trial: TrialRecord) -> str:
         return f"ended {trial.verdict}, not {expected}: {trial.reason}"
     if trial.machine and trial.machine.no_benchmark:
         return f"ran on {trial.machine.provider}, which certifies nothing: {trial.machine.no_benchmark}"
+    if trial.termination is not Termination.FINISHED:
+        return f"ended by {trial.termination}, so it is not known what it deployed: its agent.log says where"
     return ""

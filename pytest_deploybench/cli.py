@@ -31,9 +31,8 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except DeployBenchError as error:
-            told = click.ClickException(str(error))
-            told.exit_code = 2 if isinstance(error, UsageError) else 1  # as click's own usage errors
-            raise told from error
+            kind = click.UsageError if isinstance(error, UsageError) else click.ClickException
+            raise kind(str(error)) from error
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -207,15 +207,24 @@ def discover(root: Path) -> list[Task]:
     Raises:
         TaskFileError: a folder is broken, or two have the same id.
     """
-    tasks: dict[str, Task] = {}
-    for parent, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in _NOT_SEARCHED and not name.startswith(".")]
+    return [load(folder) for folder in folders(root).values()]
+
+
+def folders(root: Path) -> dict[str, Path]:
+    """The folders of all tasks in and under a folder by the tasks' ids, sorted; what is in them is not read.
+
+    Raises:
+        TaskFileError: two have the same id.
+    """
+    found: dict[str, Path] = {}
+    for parent, below, names in os.walk(root):
+        below[:] = [name for name in below if name not in _NOT_SEARCHED and not name.startswith(".")]
         if FILENAME in names:
-            task = load(Path(parent))
-            if task.id in tasks:
-                raise duplicate(task.folder, tasks[task.id].folder)
-            tasks[task.id] = task
-    return [tasks[name] for name in sorted(tasks)]
+            folder = Path(parent)
+            if folder.name in found:
+                raise duplicate(folder, found[folder.name])
+            found[folder.name] = folder
+    return dict(sorted(found.items()))
 
 
 def duplicate(folder: Path, other: Path) -> TaskFileError:

@@ -64,6 +64,14 @@ def test_a_witness_that_ends_otherwise_forbids_the_certificate(index: int, verdi
     assert f"{trials[index].agent} ended {verdict}" in problem
 
 
+@pytest.mark.parametrize("index", range(3))
+def test_a_witness_that_did_not_end_well_forbids_the_certificate(index: int) -> None:
+    trials = witnesses()
+    trials[index] = replace(trials[index], termination=Termination.CRASHED)
+    (problem,) = certification.shortcomings("spin_tse11", DIGEST, trials)
+    assert f"{trials[index].agent} ended by crashed" in problem
+
+
 def test_a_folder_changed_meanwhile_forbids_the_certificate() -> None:
     trials = witnesses()
     trials[1] = replace(trials[1], task_digest="e" * 64)

@@ -25,11 +25,11 @@ def select(root: Path, names: Iterable[str]) -> list[Task]:
 
     Raises:
         UsageError: there is no such task.
-        TaskFileError: a folder is broken.
+        TaskFileError: the folder of one is broken. What else is under `root` may be unfinished.
     """
-    known = {task.id: task for task in taskfile.discover(root)}
+    known = taskfile.folders(root)
     wanted = [Path(name).name for name in names]
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise UsageError(f"no task {', '.join(unknown)} in {root}. Known: {', '.join(sorted(known))}")
-    return [known[name] for name in dict.fromkeys(wanted) or known]
+        raise UsageError(f"no task {', '.join(unknown)} in {root}. Known: {', '.join(known)}")
+    return [taskfile.load(known[name]) for name in dict.fromkeys(wanted) or known]

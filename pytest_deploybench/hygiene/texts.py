@@ -21,8 +21,11 @@ _GIVEN_AWAY = re.compile(r"\b(oracle|grader|noop|shallow\.sh|reference\.sh|certi
 _EVERYWHERE = {
     *("bash", "sh", "python3", "env", "timeout", "nice", "time", "cat", "cd", "echo", "mkdir", "cp", "mv", "true"),
     *("test", "export", "set", "for", "do", "done", "if", "then", "else", "fi", "while", "ulimit"),
+    *("exit", "exec", "head", "tail", "tee", "wait", "kill", "sleep", "trap", "rm", "printf", "sha256sum", "nohup"),
 }  # fmt: skip
 """Words at the start of a command that every machine knows."""
+_PROGRAMS = (".py", ".sh", ".java", ".js", ".R", ".jl", ".pl", ".rb", ".lua", ".ml", ".hs", ".go", ".rs", ".c", ".cpp")
+"""How the names of an experiment's own programs end, which come along as inputs."""
 
 
 def files(folder: Folder) -> Iterator[Complaint]:
@@ -120,7 +123,7 @@ def _needed(folder: Folder) -> Iterator[tuple[str, str]]:
         return
     words, redirected, programs = _read_command(drawn.command)
     yield from (("a program that the experiment calls", name) for name in programs if name not in drawn.inputs)
-    if any(name in words for name in drawn.inputs if name.endswith((".py", ".sh"))):
+    if any(name in words for name in drawn.inputs if name.endswith(_PROGRAMS)):
         return  # the experiment's own program comes along and writes the outputs
     for output in (PurePosixPath(output) for output in drawn.outputs):
         if str(output) not in redirected:

@@ -57,3 +57,9 @@ def test_one_that_cannot_be_fetched_does_not_keep_the_others_away(store: Path) -
     status, text = run("fetch", store)
     assert (status, "it has no project nosuch" in text) == (1, True)
     assert (store / DIGEST / "toy-1.0.tar.gz").exists()
+
+
+def test_a_task_that_is_not_asked_for_may_be_unfinished(store: Path) -> None:
+    write_task(store.parent / "tasks", "a_venue20", budget__agent_s=-5)
+    assert run("fetch", store, "toy_venue20")[0] == 0
+    assert "budget.agent_s" in run("fetch", store)[1]

@@ -167,10 +167,12 @@ def test_pinned_and_local_installs_are_fine(folder: Path, line: str) -> None:
     assert list(hygiene.RULES["pinned"](hygiene.Folder(folder))) == []
 
 
-def test_a_program_that_comes_along_answers_for_the_outputs_itself(folder: Path) -> None:
-    replaced(MODULE, "f\"add-files out {' '.join(columns)}\"", '"python3 driver.py"')(folder)
-    replaced(MODULE, "inputs={", 'inputs={"driver.py": b"", ')(folder)
-    replaced("instruction.md", "sums.json", "what is asked for")(folder)
+@pytest.mark.parametrize("command", ["python3 driver.py", "java Driver.java"])
+def test_a_program_that_comes_along_answers_for_the_outputs_itself(folder: Path, command: str) -> None:
+    program = command.partition(" ")[2]
+    replaced(MODULE, "f\"add-files out {' '.join(columns)}\"", f'"{command}"')(folder)
+    replaced(MODULE, "inputs={", f'inputs={{"{program}": b"", ')(folder)
+    replaced("instruction.md", "sums.json", "what java is asked for")(folder)
     assert list(hygiene.RULES["instruction-values"](hygiene.Folder(folder))) == []
 
 
