@@ -55,11 +55,13 @@ def test_it_may_be_removed_twice(place: Path) -> None:
 def test_a_maker_alive_keeps_its_folder_and_a_killed_one_does_not(place: Path) -> None:
     command = [sys.executable, "-c", MAKER, str(place)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as maker:
-        assert maker.stdout
-        folder = aged(Path(maker.stdout.readline().strip()))
-        PrivateFolder("toy-").remove()
-        assert folder.is_dir()
-        maker.kill()
+        try:
+            assert maker.stdout
+            folder = aged(Path(maker.stdout.readline().strip()))
+            PrivateFolder("toy-").remove()
+            assert folder.is_dir()
+        finally:
+            maker.kill()
     PrivateFolder("toy-").remove()
     assert not folder.exists()
 
