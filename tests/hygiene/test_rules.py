@@ -171,9 +171,11 @@ def test_pinned_and_local_installs_are_fine(folder: Path, line: str) -> None:
 def test_a_program_that_comes_along_answers_for_the_outputs_itself(folder: Path, command: str) -> None:
     program = command.partition(" ")[2]
     replaced(MODULE, "f\"add-files out {' '.join(columns)}\"", f'"{command}"')(folder)
-    replaced(MODULE, "inputs={", f'inputs={{"{program}": b"", ')(folder)
+    replaced(MODULE, "inputs={", f'inputs={{"{program}": b""}} | {{')(folder)
     replaced("instruction.md", "sums.json", "what java is asked for")(folder)
-    assert list(hygiene.RULES["instruction-values"](hygiene.Folder(folder))) == []
+    broken = hygiene.Folder(folder)
+    assert broken.drawn
+    assert list(hygiene.RULES["instruction-values"](broken)) == []
 
 
 def test_a_speed_against_a_baseline_is_no_absolute_time(folder: Path) -> None:
