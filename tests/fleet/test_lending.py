@@ -6,9 +6,10 @@ import json
 import multiprocessing.connection as mp
 import pickle
 import secrets
-import shutil
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -54,12 +55,16 @@ def test_the_socket_lies_in_a_private_folder_with_a_short_path(
     assert not path.parent.exists()
 
 
-def test_a_fleet_whose_socket_was_cleared_away_still_closes(fleet: Fleet) -> None:
-    shutil.rmtree(Path(fleet.open().address).parent)
-    closing = threading.Thread(target=fleet.close, daemon=True)
-    closing.start()
-    closing.join(PATIENCE_S)
-    assert not closing.is_alive()
+def test_a_fleet_whose_socket_was_cleared_away_still_closes_and_its_process_ends() -> None:
+    program = """
+import pathlib, shutil
+from pytest_deploybench.fleet.lending import Desk
+desk = Desk(lambda line: None)
+shutil.rmtree(pathlib.Path(desk.endpoint.address).parent)
+desk.close()
+desk.close()
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=PATIENCE_S, check=True)
 
 
 def test_a_forged_client_gets_nothing(fleet: Fleet, provider: ScriptedProvider) -> None:

@@ -425,19 +425,18 @@ def test_the_next_session_sweeps_what_a_killed_controller_left(
     assert fleet.sweep() == []
 
 
-def test_a_sweep_removes_the_socket_of_a_killed_controller_and_no_other(
-    fleet: Fleet, fleets: Fleets, provider: ScriptedProvider, journal: Path, start: Callable[..., Program]
+def test_the_next_fleet_removes_the_socket_of_a_killed_controller_and_no_other(
+    fleets: Fleets, provider: ScriptedProvider, journal: Path, start: Callable[..., Program]
 ) -> None:
     session = start("controller", provider.folder, journal, "run-7")
     dead = Path(session.hear()["address"]).parent
     session.hear()
-    alive = Path(fleets().open().address).parent
     session.end(signal.SIGKILL)
-    fleet.sweep()
-    assert dead.exists()  # too young: it might not listen yet
+    alive = Path(fleets().open().address).parent
+    assert dead.exists()  # too young: it might not be locked yet
     for folder in (dead, alive):
         os.utime(folder, (0, 0))
-    fleet.sweep()
+    fleets().open()
     assert not dead.exists()
     assert alive.exists()
 
