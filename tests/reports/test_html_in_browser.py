@@ -5,6 +5,7 @@ Everything hostile is in every field that a guest, a model or a foreign run can 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -193,6 +194,8 @@ def test_the_policy_would_stop_what_escaping_had_missed(context: BrowserContext,
 
 
 def test_trials_are_filtered_and_sorted_by_keyboard(context: BrowserContext, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
     page = visit(context, render(*large_run(tasks=6)), tmp_path).page
     page.select_option("select[name=verdict]", "PASSED")
     shown = page.locator(".trials tbody tr:visible")
@@ -206,7 +209,7 @@ def test_trials_are_filtered_and_sorted_by_keyboard(context: BrowserContext, tmp
     assert 0 < shown.count() < passed
     page.locator("button[type=reset]").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('output').textContent.startsWith('24 of')")
+    expect(page.locator("output")).to_have_text(re.compile("^24 of"))  # no script of its own: the page allows none
 
     header = page.locator(".trials th", has_text="Agent time")
     header.locator("button").focus()
@@ -224,6 +227,8 @@ def test_trials_are_filtered_and_sorted_by_keyboard(context: BrowserContext, tmp
 def test_a_link_opens_its_trial_with_all_that_was_packed(
     context: BrowserContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from playwright.sync_api import expect
+
     monkeypatch.setattr("pytest_deploybench.reports.html.page.LIMIT_BYTES", 330_000)
     made, evidence = large_run(tasks=4)
     page = visit(context, render(made, evidence), tmp_path).page
@@ -232,8 +237,8 @@ def test_a_link_opens_its_trial_with_all_that_was_packed(
     assert "data-packed" in opened.inner_html()
     page.locator("a[href='#trial-3']").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("!document.querySelector('#trial-3 [data-packed]')")
-    page.wait_for_function(f"document.querySelector('#trial-3 .texts').textContent.length > {before // 8}")
+    expect(page.locator("#trial-3 [data-packed]")).to_have_count(0)
+    assert len(page.locator("#trial-3 .texts").first.text_content() or "") > before // 8
     assert opened.get_attribute("open") is not None
     assert page.evaluate("document.activeElement.closest('details').id") == "trial-3"
 
