@@ -55,18 +55,16 @@ class RuleIndex:
         """
         if needles is None:
             needles = self._needles.within(line.encode().lower())
-        spoken = self._first(line, needles)
-        if spoken and any(rule.confidence >= spoken.confidence and rule.matches(line) for rule in self._benign):
-            return None
-        return spoken
+        return self._unless_benign(self._first(line, needles), line)
 
     def words(self, line: str) -> Rule | None:
         """What general words in a line mean, None where they mean nothing or a benign rule speaks."""
-        meaning = next((rule for rule in self._words if rule.matches(line)), None)
-        silenced = meaning and any(
-            rule.confidence >= meaning.confidence and rule.matches(line) for rule in self._benign
-        )
-        return None if silenced else meaning
+        return self._unless_benign(next((rule for rule in self._words if rule.matches(line)), None), line)
+
+    def _unless_benign(self, spoken: Rule | None, line: str) -> Rule | None:
+        if spoken and any(rule.confidence >= spoken.confidence and rule.matches(line) for rule in self._benign):
+            return None
+        return spoken
 
     def _first(self, line: str, needles: Sequence[int]) -> Rule | None:
         rules = self.catalogue.rules

@@ -64,6 +64,15 @@ FAILURES = [
     ),
     Case("retried-in-vain", (HEADER, "Retrying in 5 s", HEADER, "giving up"), HEADER),
     Case("forgiven-too-soon", (HEADER, "falling back to the slow way", *CHATTER[:5], MAKE), HEADER),
+    Case(
+        "the-fetch-that-was-forgiven-and-not-the-forgiving",
+        (
+            "Err:1 http://deb.example.org bookworm InRelease",
+            "W: Some index files failed to download. They have been ignored, or old ones used instead.",
+            "E: Unable to locate package foo",
+        ),
+        "Err:1 http://deb.example.org bookworm InRelease",
+    ),
     Case("an-unknown-tool", ("frobbing", "frob: error: bad frob", "done"), "frob: error: bad frob"),
     Case("only-an-exit-status", ("step 1", "worker exited with code 3"), "worker exited with code 3"),
     Case("after-a-warning-of-source", ("a.py:3: UserWarning: slow", "  warnings.warn(", *TRACEBACK), ODD),
