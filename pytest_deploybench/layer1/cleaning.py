@@ -22,7 +22,7 @@ _WRAPPERS = re.compile(
 )
 """What a tool puts in front of the words of another one that it ran."""
 
-_OF_A_SYSTEM = re.compile(r"\[ {0,8}\d{1,7}\.\d{3,6}\]|[A-Z][a-z]{2} [ 0-3]\d \d\d:\d\d:\d\d [\w.-]{1,80} ")
+_OF_A_SYSTEM = re.compile(r"\[ {0,8}\d{1,7}\.\d{3,6}\](?! \[[A-Z])|[A-Z][a-z]{2} [ 0-3]\d \d\d:\d\d:\d\d [\w.-]{1,80} ")
 
 _BLANKS = " \t\ufeff\ufffd"
 """Also what a byte order mark leaves."""
