@@ -4,20 +4,24 @@ The order of the tables and functions below is the order of the thought:
 
 1. What was done again or done without (`recovery`) is no failure; of it remains a suspicion.
 2. What a tool's good end (`success`) comes after is settled; what ends a job (`kind: exit`) is settled by nothing. The
-   last words of a program (`kind: closing`) settle only the exceptions that it printed and outlived.
+   last words of a program (`kind: closing`) settle only the exceptions that it printed and outlived; a bare `done`
+   right below one is a script's, which says so whatever became of the program.
 3. Of the failures that are left, those count that stand in the step which broke off, and best those that something
    else was seen to follow from.
 4. Of these the earliest that is about as sure as the surest is the root, or a much surer line just below it: that one
    says what the first only announces (`throw err;`, then `Error: Cannot find module 'x'`). Below a heading
-   (`kind: heading`) any line will do that says what failed, and if it is only in general words.
+   (`kind: heading`) any line will do that says what failed, and if it is only in general words. A line that ends with
+   a colon leaves it to the next.
 
-Promises a reviewer can check: pure; nothing here reads a line again; every number that weighs is named at the top.
+Promises a reviewer can check: pure; no rule is asked again here; every number that weighs is named at the top.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from pytest_deploybench.layer1.rules import FAILING_CONFIDENCE, FINDING_ROLES, HEADING, UNSPECIFIC, Rule
 from pytest_deploybench.model import Category, Finding, Role
@@ -52,6 +56,11 @@ CLOSING_REACH = 5
 HINT = 0.4
 """How sure at most a finding is that was settled."""
 
+_SAID_BY_SCRIPTS = re.compile(r"(?i)\W*(?:all )?(?:done|finished|completed?|end)\W*")
+"""Last words that a script says whatever became of the program before."""
+_SAID_BY_THE_SHELL = re.compile(rb"\s*|(?:real|user|sys)\s+[\dms.]+\s*")
+"""Lines between a program's last and a script's next: empty ones, and what `time` says."""
+
 _BY_EXIT_STATUS = {
     124: (Category.TIMEOUT, "timed out"),
     127: (Category.DEPENDENCY, "a command was not found"),
@@ -80,6 +89,8 @@ class Event:
     """Whether it ends a traceback: then the program ended there, or caught it and went on."""
     above: list[bytes] = field(default_factory=list)
     below: list[bytes] = field(default_factory=list)
+    announced: Event | None = None
+    """The line below that says it, where this one ends with a colon."""
 
     @property
     def finding(self) -> Finding:
@@ -181,13 +192,24 @@ def _unexplained(last: tuple[int, str], exit_status: int) -> Finding:
 
 def _settle_caught(events: Sequence[Event], last_line: int) -> None:
     """Make the exceptions into context that a program printed and outlived, as its last words tell."""
-    if not any(_is_closing(event) and event.number > last_line - CLOSING_REACH for event in events):
+    closing = [event for event in events if _is_closing(event) and event.number > last_line - CLOSING_REACH]
+    if not closing:
         return
     for event in reversed(events):
         if event.role is Role.CONSEQUENCE or (event.role is Role.CAUSE and not event.is_exception):
             return
         if event.is_exception:
+            if _ended_at(event, closing[-1]):
+                return
             event.role = Role.CONTEXT
+
+
+def _ended_at(exception: Event, closing: Event) -> bool:
+    """Whether the last words are those of a script whose program ended with the exception right above."""
+    distance = closing.number - exception.number
+    between = exception.below[: distance - 1]
+    is_bare = _SAID_BY_SCRIPTS.fullmatch(closing.text) is not None
+    return is_bare and distance <= DETAIL_REACH and all(map(_SAID_BY_THE_SHELL.fullmatch, between))
 
 
 def _is_closing(event: Event) -> bool:
@@ -216,11 +238,15 @@ def _unsettled(events: Sequence[Event]) -> list[Event]:
 
 def _root(events: Sequence[Event], failing: Sequence[Event], last_line: int) -> Event | None:
     causes = [event for event in failing if event.role is Role.CAUSE]
+    if causes:
+        below = [_told_below(event, events) for event in failing if event.role is Role.CONSEQUENCE]
+        causes += [event for event in below if event and event.role is Role.WORDS]
+        causes.sort(key=attrgetter("number"))
     causes = _of_broken_step(events, causes) or causes
     if causes:
         scores = _scores(causes, events, last_line)
         root = next(cause for cause, score in zip(causes, scores, strict=True) if score >= max(scores) - ABOUT_AS_SURE)
-        root = _detail(_told_below(root, events) or root, causes)
+        root = _announced(_detail(_told_below(root, events) or root, causes), causes)
         return _suspect(events, root) or root
     if failing:
         told = next(filter(None, (_told_below(event, events) for event in failing)), None)
@@ -272,6 +298,13 @@ def _detail(root: Event, causes: Sequence[Event]) -> Event:
         near = 0 < cause.number - root.number <= DETAIL_REACH
         if near and cause.rule.confidence > root.rule.confidence + DETAIL_IS_SURER:
             root = cause
+    return root
+
+
+def _announced(root: Event, causes: Sequence[Event]) -> Event:
+    """The line that a root's line announces, as the rule sees it that knows it."""
+    while line := root.announced:
+        root = next((cause for cause in causes if cause.number == line.number), line)
     return root
 
 

@@ -71,6 +71,12 @@ _COMPLAINT = re.compile(
 )
 """What a line says that may be why a later one failed."""
 
+_ANNOUNCEMENT = re.compile(r"[^'\"`\u2018\d/\[({]{1,200}:\s*")
+"""A line that names nothing and leaves that to the next."""
+
+_SAYS_SOMETHING = re.compile(r"\b[^\W\d_]{2,}\b(?!\])")
+"""A line with a word other than the `INFO` in front of a row of dashes."""
+
 _GENERIC = "generic"
 """The ecosystem of the rules for tools that no other file knows."""
 
@@ -125,6 +131,8 @@ class Reader:
         """The judgment on the whole log; `exit_status` is that of the command that wrote it, where it is known."""
         rest, self._held = self._held + self._tail, b""
         self._read(rest, is_last=True)
+        for event in self._events:
+            event.announced = _announced_by(event)
         events = [*self._events, *self._latest.values(), *self._told_around()]
         events.sort(key=lambda event: event.number)
         number, text = self._last
@@ -312,6 +320,22 @@ def _spans(block: bytes, position: int) -> Iterator[tuple[int, int]]:
         end = len(block) if end < 0 else end
         yield position, end
         position = end + 1
+
+
+def _announced_by(event: Event) -> Event | None:
+    """The first line with words below a cause that ends with a colon and names nothing itself."""
+    if event.role is not Role.CAUSE or event.is_heading or not _ANNOUNCEMENT.fullmatch(own_words(event.text)):
+        return None
+    for place, line in enumerate(event.below):
+        text = visible(line)
+        if _SAYS_SOMETHING.search(own_words(text)):
+            below = Event(event.rule, event.number + place + 1, shown(text), Role.WORDS, event.category)
+            below.above, below.below = (
+                [*event.above, event.text.encode(), *event.below[:place]],
+                event.below[place + 1 :],
+            )
+            return below
+    return None
 
 
 def _context(event: Event | None) -> tuple[tuple[int, str], ...]:

@@ -88,6 +88,7 @@ def test_lines_of_a_system_are_known_by_their_clock() -> None:
     assert is_of_a_system("[    1.234567] usb 1-1: failed")
     assert is_of_a_system("Mar  1 12:00:00 host sshd[1]: failed")
     assert not is_of_a_system("[ 12%] failed")
+    assert not is_of_a_system("[91169.521125] [ERROR]a program counts its seconds as the kernel does")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,9 @@ MAKE = "make: *** [Makefile:2: main.o] Error 1"
 KILLED = "Out of memory: Killed process 1234 (cc1plus) total-vm:1843200kB"
 UNUSABLE = "No usable provider could be found for your system."
 LACK = "the frob must be version 3 or newer"
+COLON = "The following packages have unmet dependencies:"
+DEPENDS = " foo : Depends: bar but it is not there"
+SUBJECT = 'main.go:7:2: cannot find package "a.example.org/b" in any of:'
 ODD = "foo.OddError: it broke"
 TRACEBACK = ("Traceback (most recent call last):", '  File "a.py", line 3, in <module>', ODD)
 CHATTER = tuple(f"  CC      drivers/x{number}.o" for number in range(100))
@@ -81,6 +84,20 @@ FAILURES = [
     Case("last-words-after-what-an-exception-brought-down", (*TRACEBACK, MAKE, "Done."), ODD),
     Case("what-a-heading-announces", ("* What went wrong:", "A problem occurred evaluating settings", LACK), LACK),
     Case("a-known-line-below-a-heading", ("CMake Error at a.cmake:3 (message):", LACK, HEADER), HEADER),
+    Case(
+        "a-heading-above-an-unsure-line",
+        ("CMake Error at a.cmake:3 (message):", LACK, *CHATTER[:20], "frob: error: bad frob"),
+        LACK,
+    ),
+    Case("what-a-colon-announces", (COLON, "", "[INFO] -----", DEPENDS, MAKE), DEPENDS),
+    Case("a-known-line-below-a-colon", (COLON, HEADER, MAKE), HEADER),
+    Case("a-colon-with-nothing-below", (*CHATTER, COLON), COLON),
+    Case("a-line-that-names-something-and-ends-with-a-colon", (SUBJECT, "/usr/src/foo", MAKE), SUBJECT),
+    Case(
+        "a-script-went-on-after-its-program",
+        (*TRACEBACK, "", "real\t0m1.2s", "user\t0m1.0s", "sys\t0m0.1s", "done"),
+        ODD,
+    ),
     Case("what-a-colon-announces", ("error: frob refuses:", LACK), LACK),
     Case("general-words-above-what-they-brought-down", ("CC a.o", LACK, "CC b.o", MAKE), LACK),
     Case("last-words-that-complain", ("starting", UNUSABLE), UNUSABLE),
