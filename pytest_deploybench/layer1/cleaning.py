@@ -40,6 +40,9 @@ _PREFIXES = (
     r"\d{1,5}\.\d{2,3} (?=\S)",  # its summary of a failed step
     r"\[ {0,8}\d{1,7}\.\d{3,6}\](?:\[ {0,6}[TC] {0,6}\d{1,7}\])?",  # the kernel's clock
     r"[A-Z][a-z]{2} [ 0-3]\d \d\d:\d\d:\d\d [\w.-]{1,80} (?:kernel: )?",  # syslog and journal
+    r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?=[A-Z]{4,5} )",  # Hadoop and Spark
+    r"[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d\.\d{3} \[[^\]]{1,60}\] ",  # Nextflow
+    r"(?:DEBUG|INFO|ERROR) util\.py:\d{1,5}: {1,4}",  # mock
     r"[A-Za-z][\w.-]{0,60}[_-]\d{1,3} {1,30}\| ",  # docker compose
     r"\[(?:rank|default|r)\d{1,5}\]:",  # torchrun
     r"\[\d{1,4},\d{1,6}\]<(?:stdout|stderr)>:?",  # mpirun --tag-output
