@@ -289,7 +289,7 @@ def _told_below(heading: Event, events: Sequence[Event]) -> Event | None:
     causes = [event for event in near if event.role is Role.CAUSE and event.rule.confidence >= FAILING_CONFIDENCE]
     known = (event for event in causes if event.rule.kind != UNSPECIFIC)
     words = (event for event in near if event.role is Role.WORDS or event in causes)
-    return next(known, None) or next(words, None)
+    return next(known, None) or next(words, None) or heading.announced
 
 
 def _detail(root: Event, causes: Sequence[Event]) -> Event:

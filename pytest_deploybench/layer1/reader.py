@@ -35,6 +35,7 @@ from pytest_deploybench.layer1.report import Report
 from pytest_deploybench.layer1.rules import (
     FAILING_CONFIDENCE,
     FINDING_ROLES,
+    HEADING,
     UNSPECIFIC,
     Catalogue,
     Rule,
@@ -323,8 +324,10 @@ def _spans(block: bytes, position: int) -> Iterator[tuple[int, int]]:
 
 
 def _announced_by(event: Event) -> Event | None:
-    """The first line with words below a cause that ends with a colon and names nothing itself."""
-    if event.role is not Role.CAUSE or event.is_heading or not _ANNOUNCEMENT.fullmatch(own_words(event.text)):
+    """The first line with words below a colon, if the line that ends with it is a heading or names nothing itself."""
+    words = own_words(event.text)
+    is_bare = event.role is Role.CAUSE and _ANNOUNCEMENT.fullmatch(inner_words(words) or words)
+    if not is_bare and not (event.rule.kind == HEADING and words.rstrip().endswith(":")):
         return None
     for place, line in enumerate(event.below):
         text = visible(line)

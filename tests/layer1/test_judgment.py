@@ -90,6 +90,11 @@ FAILURES = [
         LACK,
     ),
     Case("what-a-colon-announces", (COLON, "", "[INFO] -----", DEPENDS, MAKE), DEPENDS),
+    Case(
+        "what-no-rule-knows-below-a-heading",
+        ("CMake Error in a.cmake:", "", "  Target x is odd", MAKE),
+        "  Target x is odd",
+    ),
     Case("a-known-line-below-a-colon", (COLON, HEADER, MAKE), HEADER),
     Case("a-colon-with-nothing-below", (*CHATTER, COLON), COLON),
     Case("a-line-that-names-something-and-ends-with-a-colon", (SUBJECT, "/usr/src/foo", MAKE), SUBJECT),
