@@ -22,7 +22,10 @@ _WRAPPERS = re.compile(
 )
 """What a tool puts in front of the words of another one that it ran."""
 
-_OF_A_SYSTEM = re.compile(r"\[ {0,8}\d{1,7}\.\d{3,6}\](?! \[[A-Z])|[A-Z][a-z]{2} [ 0-3]\d \d\d:\d\d:\d\d [\w.-]{1,80} ")
+_SYSLOG = r"[^\W\d_]{3,5}\.? [ 0-3]\d \d\d:\d\d:\d\d [\w.-]{1,80} "
+"""The month in the language of the machine, day, time and host."""
+
+_OF_A_SYSTEM = re.compile(r"\[ {0,8}\d{1,7}\.\d{3,6}\](?! \[[A-Z])|" + _SYSLOG)
 
 _BLANKS = " \t\ufeff\ufffd"
 """Also what a byte order mark leaves."""
@@ -39,7 +42,7 @@ _PREFIXES = (
     r"#\d{1,3} (?:\d{1,5}\.\d{1,3} |(?=ERROR|WARN|DONE))",  # docker build: #12 34.56
     r"\d{1,5}\.\d{2,3} (?=\S)",  # its summary of a failed step
     r"\[ {0,8}\d{1,7}\.\d{3,6}\](?:\[ {0,6}[TC] {0,6}\d{1,7}\])?",  # the kernel's clock
-    r"[A-Z][a-z]{2} [ 0-3]\d \d\d:\d\d:\d\d [\w.-]{1,80} (?:kernel: )?",  # syslog and journal
+    _SYSLOG + "(?:kernel: )?",
     r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?=[A-Z]{4,5} )",  # Hadoop and Spark
     r"[A-Z][a-z]{2}-\d\d \d\d:\d\d:\d\d\.\d{3} \[[^\]]{1,60}\] ",  # Nextflow
     r"(?:DEBUG|INFO|ERROR) util\.py:\d{1,5}: {1,4}",  # mock

@@ -81,6 +81,9 @@ _SAYS_SOMETHING = re.compile(r"\b[^\W\d_]{2,}\b(?!\])")
 _GENERIC = "generic"
 """The ecosystem of the rules for tools that no other file knows."""
 
+_OF_MANY = frozenset({_GENERIC, "permission", "file"})
+"""Ecosystems of what any service of a machine complains of in its journal, and lives with."""
+
 _UNKNOWN_EXCEPTION = "unhandled-python-exception"
 """The rule that speaks for the end of a traceback when no other does."""
 
@@ -107,6 +110,8 @@ class Reader:
         self._events: list[Event] = []
         self._latest: dict[str, Event] = {}  # of the rules whose last word counts
         self._broken_off = False
+        self._forgiven_until = 0
+        """Line that a recovery ended by a colon speaks of: `Download failed, trying the next mirror:`."""
         self._count: Counter[str] = Counter()
         self._unframed: list[tuple[Event, int]] = []  # events that want more lines below, and where these begin
         self._traceback: Event | None = None  # the last one
@@ -215,7 +220,8 @@ class Reader:
         if rule.kind == UNSPECIFIC and (words := self._index.words(own_words(text))):
             rule = replace(rule, category=words.category, explanation=words.explanation, remedy=words.remedy)
         event = Event(rule, line.number, shown(text), rule.role, rule.category)
-        if rule.ecosystem == _GENERIC and rule.role in FINDING_ROLES and is_of_a_system(text):
+        is_lived_with = rule.ecosystem in _OF_MANY and is_of_a_system(text)
+        if rule.role in FINDING_ROLES and (is_lived_with or line.number <= self._forgiven_until):
             event.role = Role.CONTEXT
         if latest_counts:
             if rule.role is Role.SUCCESS or not self._broken_off:
@@ -223,6 +229,7 @@ class Reader:
             return event
         if rule.role is Role.RECOVERY:
             forgive(self._events, line.number)
+            self._forgiven_until = line.number + text.rstrip().endswith(":")
         self._broken_off = self._broken_off or event.is_exit
         self._events.append(event)
         if rule.role in FINDING_ROLES:

@@ -122,6 +122,14 @@ PASSES = [
     Case("a-program-that-make-asked-for-a-version", ("make: frob: No such file or directory", "built app"), None),
     Case("a-conflict-that-was-resolved", ("CONFLICT (content): Merge conflict in f", "[main 1a2b3c4] merge"), None),
     Case("a-complaint-long-before-the-end", (UNUSABLE, *CHATTER), None),
+    Case(
+        "a-recovery-that-says-below-from-what",
+        ("Download failed (trying next):", "HTTP Error 404: Not Found", "ok"),
+        None,
+    ),
+    Case(
+        "what-a-service-lives-with", ("set 03 13:04:35 deck pipewire[17]: mod.rt: nice-level: Permission denied",), None
+    ),
     Case("general-words-alone", (LACK, "CC a.o"), None),
     Case("make-was-told-to-ignore-it", ("rm: cannot remove 'x'", "make: [Makefile:9: clean] Error 1 (ignored)"), None),
 ]
