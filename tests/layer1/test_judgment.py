@@ -89,7 +89,7 @@ FAILURES = [
         ("CMake Error at a.cmake:3 (message):", LACK, *CHATTER[:20], "frob: error: bad frob"),
         LACK,
     ),
-    Case("what-a-colon-announces", (COLON, "", "[INFO] -----", DEPENDS, MAKE), DEPENDS),
+    Case("what-a-bare-colon-announces", (COLON, "", "[INFO] -----", DEPENDS, MAKE), DEPENDS),
     Case(
         "what-no-rule-knows-below-a-heading",
         ("CMake Error in a.cmake:", "", "  Target x is odd", MAKE),
