@@ -238,10 +238,10 @@ def _unsettled(events: Sequence[Event]) -> list[Event]:
 
 def _root(events: Sequence[Event], failing: Sequence[Event], last_line: int) -> Event | None:
     causes = [event for event in failing if event.role is Role.CAUSE]
+    below = (_told_below(event, events) for event in failing if event.role is Role.CONSEQUENCE)
+    told = [event for event in below if event]
     if causes:
-        below = [_told_below(event, events) for event in failing if event.role is Role.CONSEQUENCE]
-        causes += [event for event in below if event and event.role is Role.WORDS]
-        causes.sort(key=attrgetter("number"))
+        causes = sorted([*causes, *(event for event in told if event.role is Role.WORDS)], key=attrgetter("number"))
     causes = _of_broken_step(events, causes) or causes
     if causes:
         scores = _scores(causes, events, last_line)
@@ -249,8 +249,7 @@ def _root(events: Sequence[Event], failing: Sequence[Event], last_line: int) -> 
         root = _announced(_detail(_told_below(root, events) or root, causes), causes)
         return _suspect(events, root) or root
     if failing:
-        told = next(filter(None, (_told_below(event, events) for event in failing)), None)
-        return _suspect(events, failing[0]) or told or _weaker(events, failing[0]) or failing[0]
+        return _suspect(events, failing[0]) or next(iter(told), None) or _weaker(events, failing[0]) or failing[0]
     weak = [event for event in events if event.role in FINDING_ROLES]
     return max(weak, key=lambda event: event.rule.confidence, default=None)
 
