@@ -61,6 +61,9 @@ _SAID_BY_SCRIPTS = re.compile(r"(?i)\W*(?:all )?(?:done|finished|completed?|end)
 _SAID_BY_THE_SHELL = re.compile(rb"\s*|(?:real|user|sys)\s+[\dms.]+\s*")
 """Lines between a program's last and a script's next: empty ones, and what `time` says."""
 
+_RUN_TO_BE_BUILT = frozenset({"julia", "lua", "perl", "r", "ruby"})
+"""Ecosystems of languages that build a package by running its code."""
+
 _BY_EXIT_STATUS = {
     124: (Category.TIMEOUT, "timed out"),
     127: (Category.DEPENDENCY, "a command was not found"),
@@ -87,6 +90,8 @@ class Event:
     category: Category | None
     is_exception: bool = False
     """Whether it ends a traceback: then the program ended there, or caught it and went on."""
+    is_warning: bool = False
+    """Whether it ends a traceback that a logger wrote below a warning."""
     above: list[bytes] = field(default_factory=list)
     below: list[bytes] = field(default_factory=list)
     announced: Event | None = None
@@ -149,6 +154,7 @@ def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | Non
     last_line = last[0]
     # A container is forbidden to an agent, but no failure of a build. Layer 1's findings in a trial still hold it.
     events = [event for event in events if event.category is not Category.CONTAINER]
+    _settle_warnings(events, last_line)
     _settle_caught(events, last_line)
     standing = _unsettled(events)
     failing = [event for event in standing if event.rule.confidence >= FAILING_CONFIDENCE]
@@ -188,6 +194,13 @@ def _unexplained(last: tuple[int, str], exit_status: int) -> Finding:
         confidence=FAILING_CONFIDENCE,
         role=Role.CONSEQUENCE,
     )
+
+
+def _settle_warnings(events: Sequence[Event], last_line: int) -> None:
+    """Make the exceptions below a warning into context, but not one that a log ends with."""
+    for event in events:
+        if event.is_warning and event.number != last_line:
+            event.role = Role.CONTEXT
 
 
 def _settle_caught(events: Sequence[Event], last_line: int) -> None:
@@ -247,7 +260,10 @@ def _root(events: Sequence[Event], failing: Sequence[Event], last_line: int) -> 
         scores = _scores(causes, events, last_line)
         root = next(cause for cause, score in zip(causes, scores, strict=True) if score >= max(scores) - ABOUT_AS_SURE)
         root = _announced(_detail(_told_below(root, events) or root, causes), causes)
-        return _suspect(events, root) or root
+        root = _suspect(events, root) or root
+        if _stopped_a_build(root, events):
+            root.category = Category.BUILD
+        return root
     if failing:
         return _suspect(events, failing[0]) or next(iter(told), None) or _weaker(events, failing[0]) or failing[0]
     weak = [event for event in events if event.role in FINDING_ROLES]
@@ -281,14 +297,18 @@ def _scores(causes: Sequence[Event], events: Sequence[Event], last_line: int) ->
 
 
 def _told_below(heading: Event, events: Sequence[Event]) -> Event | None:
-    """What failed, by the lines below a heading: the first that a tool's own rule knows, or else in general words."""
+    """What failed, by the lines below a heading: the first that a tool's own rule knows, or else in general words.
+
+    What a service of a machine could have lived with it did not live with, if the heading says that it failed.
+    """
     if not heading.is_heading:
         return None
     near = [event for event in events if 0 < event.number - heading.number <= DETAIL_REACH and not event.is_heading]
     causes = [event for event in near if event.role is Role.CAUSE and event.rule.confidence >= FAILING_CONFIDENCE]
     known = (event for event in causes if event.rule.kind != UNSPECIFIC)
     words = (event for event in near if event.role is Role.WORDS or event in causes)
-    return next(known, None) or next(words, None) or heading.announced
+    excused = (event for event in near if event.role is Role.CONTEXT and event.rule.role is Role.CAUSE)
+    return next(known, None) or next(excused, None) or next(words, None) or heading.announced
 
 
 def _detail(root: Event, causes: Sequence[Event]) -> Event:
@@ -305,6 +325,15 @@ def _announced(root: Event, causes: Sequence[Event]) -> Event:
     while line := root.announced:
         root = next((cause for cause in causes if cause.number == line.number), line)
     return root
+
+
+def _stopped_a_build(root: Event, events: Sequence[Event]) -> bool:
+    """Whether a program's error is that of a package being built."""
+    if root.category is not Category.ARTIFACT or root.rule.ecosystem not in _RUN_TO_BE_BUILT:
+        return False
+    followers = (e for e in events if 0 < e.number - root.number <= FOLLOWS_WITHIN and e.role is Role.CONSEQUENCE)
+    first = next(followers, None)
+    return first is not None and first.category is Category.BUILD and first.rule.ecosystem == root.rule.ecosystem
 
 
 def _suspect(events: Sequence[Event], root: Event) -> Event | None:

@@ -75,7 +75,10 @@ _COMPLAINT = re.compile(
 _ANNOUNCEMENT = re.compile(r"[^'\"`\u2018\d/\[({]{1,200}:\s*")
 """A line that names nothing and leaves that to the next."""
 
-_SAYS_SOMETHING = re.compile(r"\b[^\W\d_]{2,}\b(?!\])")
+_CAUSED_BY = re.compile(r"\s*Caused by:(?! [a-z]\w*\.)\s*")
+"""What stands above, or in front of, why the line before came about."""
+
+_SAYS_SOMETHING = re.compile(r"\b[^\W\d_]{2,}\w*\b(?!\])")
 """A line with a word other than the `INFO` in front of a row of dashes."""
 
 _GENERIC = "generic"
@@ -197,12 +200,14 @@ class Reader:
         rule, unknown = self._index.speaker(own_words(line.text)), self._index.by_id(_UNKNOWN_EXCEPTION)
         if rule is None or (unknown and rule.role in FINDING_ROLES and rule.confidence < unknown.confidence):
             rule = unknown
-        event = self._note(rule, line) if rule else None
+        event = self._note(rule, line, ends_program=True) if rule else None
         chained, self._chained, earlier = self._chained, False, self._traceback
         if not event or event.role is not Role.CAUSE:
             return
         self._traceback, event.is_exception = event, True
-        if tracebacks.is_harmless(without_prefix(visible(b"".join(header.above(1))))):
+        line_before = without_prefix(visible(b"".join(header.above(1))))
+        event.is_warning = tracebacks.is_warning(line_before)
+        if tracebacks.is_harmless(line_before):
             event.role = Role.CONTEXT
         elif chained and earlier:
             # Of one failure the exception that says most is the cause, of equals the first.
@@ -210,8 +215,8 @@ class Reader:
             less.role = Role.CONSEQUENCE
             self._traceback = event if less is earlier else earlier
 
-    def _note(self, rule: Rule, line: _Line) -> Event | None:
-        """The event, where it is kept."""
+    def _note(self, rule: Rule, line: _Line, *, ends_program: bool = False) -> Event | None:
+        """The event, where it is kept; what ended a program was not lived with."""
         self._count[rule.id] += 1
         latest_counts = rule.role in {Role.SUCCESS, Role.STEP}
         if not latest_counts and self._count[rule.id] > EVENTS_PER_RULE:
@@ -220,7 +225,7 @@ class Reader:
         if rule.kind == UNSPECIFIC and (words := self._index.words(own_words(text))):
             rule = replace(rule, category=words.category, explanation=words.explanation, remedy=words.remedy)
         event = Event(rule, line.number, shown(text), rule.role, rule.category)
-        is_lived_with = rule.ecosystem in _OF_MANY and is_of_a_system(text)
+        is_lived_with = not ends_program and rule.ecosystem in _OF_MANY and is_of_a_system(text)
         if rule.role in FINDING_ROLES and (is_lived_with or line.number <= self._forgiven_until):
             event.role = Role.CONTEXT
         if latest_counts:
@@ -334,11 +339,13 @@ def _announced_by(event: Event) -> Event | None:
     """The first line with words below a colon, if the line that ends with it is a heading or names nothing itself."""
     words = own_words(event.text)
     is_bare = event.role is Role.CAUSE and _ANNOUNCEMENT.fullmatch(inner_words(words) or words)
-    if not is_bare and not (event.rule.kind == HEADING and words.rstrip().endswith(":")):
+    is_heading = event.rule.kind == HEADING and words.rstrip().endswith(":")
+    is_explained = event.role is Role.CAUSE and _is_cause_named_below(event)
+    if not is_bare and not is_heading and not is_explained:
         return None
     for place, line in enumerate(event.below):
         text = visible(line)
-        if _SAYS_SOMETHING.search(own_words(text)):
+        if _SAYS_SOMETHING.search(own_words(text)) and not _CAUSED_BY.fullmatch(text):
             below = Event(event.rule, event.number + place + 1, shown(text), Role.WORDS, event.category)
             below.above, below.below = (
                 [*event.above, event.text.encode(), *event.below[:place]],
@@ -346,6 +353,12 @@ def _announced_by(event: Event) -> Event | None:
             )
             return below
     return None
+
+
+def _is_cause_named_below(event: Event) -> bool:
+    """Whether the next line that is not empty begins the chain of causes that programs in Rust print."""
+    following = next((text for line in event.below if (text := visible(line)).strip()), "")
+    return _CAUSED_BY.match(following) is not None
 
 
 def _context(event: Event | None) -> tuple[tuple[int, str], ...]:

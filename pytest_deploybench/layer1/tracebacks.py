@@ -19,8 +19,9 @@ _FOREIGN_AT_MOST = 20
 _EXCEPTION = re.compile(r"(?![A-Z]{2,}:)(?:[A-Za-z_][\w]{0,80}\.){0,8}[A-Za-z_]\w{1,80}(?::(?: |$)|$)")
 _HARMLESS = re.compile(
     r"(?i)^exception ignored (?:in|on|while)|^--- logging error ---|^expecting:$|\bignor|\bskipp|\bretry"
-    r"|^(?:[\w.:,/-]{1,60} ){0,4}[\[(<|]?warn(?:ing)?(?:[\])>|:]|\s|$)"  # a level of a logger, not a call of warn()
 )
+_WARNING = re.compile(r"(?i)^(?:[\w.:,/-]{1,60} ){0,4}[\[(<|]?warn(?:ing)?(?:[\])>|:]|\s|$)")
+"""A level of a logger, not a call of warn()."""
 
 
 def last_line(header: str, following: Iterable[str]) -> int | None:
@@ -47,3 +48,8 @@ def last_line(header: str, following: Iterable[str]) -> int | None:
 def is_harmless(line_before: str) -> bool:
     """Whether the line in front of a traceback says that the program went on; a quoted line of source says nothing."""
     return not line_before.startswith((" ", "\t")) and bool(_HARMLESS.search(line_before.rstrip()))
+
+
+def is_warning(line_before: str) -> bool:
+    """Whether the line in front of a traceback is a logger's warning: then the program went on, if the log does."""
+    return not line_before.startswith((" ", "\t")) and bool(_WARNING.search(line_before.rstrip()))

@@ -19,6 +19,7 @@ DEPENDS = " foo : Depends: bar but it is not there"
 SUBJECT = 'main.go:7:2: cannot find package "a.example.org/b" in any of:'
 ODD = "foo.OddError: it broke"
 TRACEBACK = ("Traceback (most recent call last):", '  File "a.py", line 3, in <module>', ODD)
+DENIED = "nov 07 13:04:36 deck ntf[17]: Failed to drop rights: Operation not permitted"
 CHATTER = tuple(f"  CC      drivers/x{number}.o" for number in range(100))
 
 
@@ -107,6 +108,37 @@ FAILURES = [
     Case("general-words-above-what-they-brought-down", ("CC a.o", LACK, "CC b.o", MAKE), LACK),
     Case("last-words-that-complain", ("starting", UNUSABLE), UNUSABLE),
     Case("a-bare-exception", ("loading", "ValueError: bad frob"), "ValueError: bad frob"),
+    Case(
+        "the-last-of-a-chain-of-causes",
+        ("error: failed to parse manifest at `a`", "", "Caused by:", "  b", "", "Caused by:", "  the frob is odd"),
+        "  the frob is odd",
+    ),
+    Case(
+        "a-cause-beside-its-word",
+        ("error: Failed to parse `uv.lock`", "  Caused by: no source"),
+        "  Caused by: no source",
+    ),
+    Case("an-exception-below-a-warning-that-ends-the-log", ("WARNING - process rank: -1", *TRACEBACK), ODD),
+    Case(
+        "what-ended-a-service",
+        (
+            "nov 07 13:04:35 deck ntf[17]: Traceback (most recent call last):",
+            'nov 07 13:04:35 deck ntf[17]:   File "a.py", line 3, in <module>',
+            "nov 07 13:04:35 deck ntf[17]: PermissionError: [Errno 13] Permission denied: 'log'",
+            "nov 07 13:04:35 deck systemd[1]: ntf.service: Main process exited, code=exited, status=1/FAILURE",
+        ),
+        "nov 07 13:04:35 deck ntf[17]: PermissionError: [Errno 13] Permission denied: 'log'",
+    ),
+    Case(
+        "what-a-service-did-not-live-with",
+        (
+            "Job for ntf.service failed because the control process exited with error code.",
+            "nov 07 13:04:35 deck systemd[1]: Started Notifier.",
+            DENIED,
+        ),
+        DENIED,
+    ),
+    Case("a-name-with-a-number-below-a-heading", ("ResolvePackageNotFound:", "", "  - glob3"), "  - glob3"),
 ]
 
 PASSES = [
@@ -130,6 +162,7 @@ PASSES = [
     Case(
         "what-a-service-lives-with", ("set 03 13:04:35 deck pipewire[17]: mod.rt: nice-level: Permission denied",), None
     ),
+    Case("an-exception-below-a-warning", ("WARNING - no speedups", *TRACEBACK, "went on"), None),
     Case("general-words-alone", (LACK, "CC a.o"), None),
     Case("make-was-told-to-ignore-it", ("rm: cannot remove 'x'", "make: [Makefile:9: clean] Error 1 (ignored)"), None),
 ]
@@ -173,6 +206,14 @@ def test_what_general_words_told_is_reported_with_the_root() -> None:
     assert report.root in report.findings
     assert report.counts[report.root.rule] == 1
     assert (2, LACK) in report.context
+
+
+def test_an_error_that_stops_the_building_of_a_package_is_one_of_the_build() -> None:
+    error = "Error in eval(expr, envir, enclos) : object 'x' not found"
+    alone, building = judged(error, "Execution halted"), judged(error, "ERROR: lazy loading failed for package 'a'")
+    assert alone.root
+    assert building.root
+    assert (alone.root.category, building.root.category) == (Category.ARTIFACT, Category.BUILD)
 
 
 def test_what_was_settled_is_not_reported() -> None:

@@ -133,7 +133,7 @@ def test_of_a_chain_the_exception_that_says_most_is_the_cause() -> None:
 
 
 def test_a_traceback_that_was_only_logged_as_a_warning_is_a_hint() -> None:
-    report = read(f"WARNING:root:no speedups\n{TRACEBACK}".encode())
+    report = read(f"WARNING:root:no speedups\n{TRACEBACK}\nwent on\n".encode())
     assert not report.failed
     assert [f.role for f in report.findings] == [Role.CONTEXT]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_deploybench.layer1.tracebacks import HEADER, LINES_AT_MOST, is_harmless, last_line
+from pytest_deploybench.layer1.tracebacks import HEADER, LINES_AT_MOST, is_harmless, is_warning, last_line
 
 FRAMES = ['  File "a.py", line 3, in <module>', "    main()", "    ~~~~^^", ""]
 
@@ -36,11 +36,8 @@ def test_where_a_traceback_ends(header: str, following: list[str], distance: int
     [
         ("Exception ignored in: <function x>", True),
         ("--- Logging error ---", True),
-        ("WARNING:root:no speedups", True),
         ("could not import x, skipping", True),
         ("Expecting:", True),
-        ("WARN [main] no speedups", True),
-        ("- root - WARNING - no speedups", True),
         ("  warnings.warn(", False),
         ("a.py:3: UserWarning: no speedups", False),
         ("ERROR:root:it failed", False),
@@ -50,3 +47,18 @@ def test_where_a_traceback_ends(header: str, following: list[str], distance: int
 )
 def test_the_line_before_may_say_that_the_program_went_on(before: str, harmless: bool) -> None:
     assert is_harmless(before) is harmless
+
+
+@pytest.mark.parametrize(
+    ("before", "warning"),
+    [
+        ("WARNING:root:no speedups", True),
+        ("WARN [main] no speedups", True),
+        ("- root - WARNING - no speedups", True),
+        ("  warnings.warn(", False),
+        ("a.py:3: UserWarning: no speedups", False),
+        ("ERROR:root:it failed", False),
+    ],
+)
+def test_the_line_before_may_be_a_warning(before: str, warning: bool) -> None:
+    assert is_warning(before) is warning
