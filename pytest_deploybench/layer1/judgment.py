@@ -11,7 +11,7 @@ The order of the tables and functions below is the order of the thought:
 4. Of these the earliest that is about as sure as the surest is the root, or a much surer line just below it: that one
    says what the first only announces (`throw err;`, then `Error: Cannot find module 'x'`). Below a heading
    (`kind: heading`) any line will do that says what failed, and if it is only in general words. A line that ends with
-   a colon leaves it to the next.
+   a colon leaves it to the next, and one with `Caused by:` below to what stands there.
 
 Promises a reviewer can check: pure; no rule is asked again here; every number that weighs is named at the top.
 """
@@ -154,7 +154,7 @@ def judge(events: Sequence[Event], last: tuple[int, str], exit_status: int | Non
     last_line = last[0]
     # A container is forbidden to an agent, but no failure of a build. Layer 1's findings in a trial still hold it.
     events = [event for event in events if event.category is not Category.CONTAINER]
-    _settle_warnings(events, last_line)
+    _settle_warnings(events, last_line, exit_status)
     _settle_caught(events, last_line)
     standing = _unsettled(events)
     failing = [event for event in standing if event.rule.confidence >= FAILING_CONFIDENCE]
@@ -196,10 +196,10 @@ def _unexplained(last: tuple[int, str], exit_status: int) -> Finding:
     )
 
 
-def _settle_warnings(events: Sequence[Event], last_line: int) -> None:
-    """Make the exceptions below a warning into context, but not one that a log ends with."""
+def _settle_warnings(events: Sequence[Event], last_line: int, exit_status: int | None) -> None:
+    """Make the exceptions below a warning into context, but not one that the log of a failed command ends with."""
     for event in events:
-        if event.is_warning and event.number != last_line:
+        if event.is_warning and (event.number != last_line or exit_status == 0):
             event.role = Role.CONTEXT
 
 

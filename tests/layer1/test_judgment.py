@@ -241,6 +241,7 @@ def test_a_failed_fetch_is_why_something_is_missing() -> None:
         ((HEADER, *CHATTER[:9]), 0, False),
         ((*TRACEBACK, "went on", "and on"), 0, False),
         ((*TRACEBACK, "Done."), 1, True),
+        (("WARNING - no speedups", "Traceback (most recent call last):", "ImportError: No module named x"), 0, False),
         (("fine",), 1, True),
         (("fine",), 0, False),
         ((HEADER, "BUILD SUCCESSFUL in 2s"), 2, True),
