@@ -122,6 +122,8 @@ FAILURES = [
     Case(
         "what-ended-a-service",
         (
+            "nov 07 13:04:20 deck systemd[1]: ntf.service: Unit entered failed state.",
+            "nov 07 13:04:20 deck systemd[1]: ntf.service: Failed with result 'exit-code'.",
             "nov 07 13:04:35 deck ntf[17]: Traceback (most recent call last):",
             'nov 07 13:04:35 deck ntf[17]:   File "a.py", line 3, in <module>',
             "nov 07 13:04:35 deck ntf[17]: PermissionError: [Errno 13] Permission denied: 'log'",
