@@ -46,10 +46,15 @@ def last_line(header: str, following: Iterable[str]) -> int | None:
 
 
 def is_harmless(line_before: str) -> bool:
-    """Whether the line in front of a traceback says that the program went on; a quoted line of source says nothing."""
-    return not line_before.startswith((" ", "\t")) and bool(_HARMLESS.search(line_before.rstrip()))
+    """Whether the line in front of a traceback says that the program went on."""
+    return _says(_HARMLESS, line_before)
 
 
 def is_warning(line_before: str) -> bool:
     """Whether the line in front of a traceback is a logger's warning: then the program went on, if the log does."""
-    return not line_before.startswith((" ", "\t")) and bool(_WARNING.search(line_before.rstrip()))
+    return _says(_WARNING, line_before)
+
+
+def _says(pattern: re.Pattern[str], line_before: str) -> bool:
+    """Whether a line does; a quoted line of source says nothing."""
+    return not line_before.startswith((" ", "\t")) and bool(pattern.search(line_before.rstrip()))

@@ -32,33 +32,22 @@ def test_where_a_traceback_ends(header: str, following: list[str], distance: int
 
 
 @pytest.mark.parametrize(
-    ("before", "harmless"),
+    ("before", "harmless", "warning"),
     [
-        ("Exception ignored in: <function x>", True),
-        ("--- Logging error ---", True),
-        ("could not import x, skipping", True),
-        ("Expecting:", True),
-        ("  warnings.warn(", False),
-        ("a.py:3: UserWarning: no speedups", False),
-        ("ERROR:root:it failed", False),
-        ("$ python3 a.py", False),
-        ("", False),
+        ("Exception ignored in: <function x>", True, False),
+        ("--- Logging error ---", True, False),
+        ("could not import x, skipping", True, False),
+        ("Expecting:", True, False),
+        ("WARNING:root:no speedups", False, True),
+        ("WARN [main] no speedups", False, True),
+        ("- root - WARNING - no speedups", False, True),
+        ("  warnings.warn(", False, False),
+        ("a.py:3: UserWarning: no speedups", False, False),
+        ("ERROR:root:it failed", False, False),
+        ("$ python3 a.py", False, False),
+        ("", False, False),
     ],
 )
-def test_the_line_before_may_say_that_the_program_went_on(before: str, harmless: bool) -> None:
+def test_the_line_before_may_say_that_the_program_went_on(before: str, harmless: bool, warning: bool) -> None:
     assert is_harmless(before) is harmless
-
-
-@pytest.mark.parametrize(
-    ("before", "warning"),
-    [
-        ("WARNING:root:no speedups", True),
-        ("WARN [main] no speedups", True),
-        ("- root - WARNING - no speedups", True),
-        ("  warnings.warn(", False),
-        ("a.py:3: UserWarning: no speedups", False),
-        ("ERROR:root:it failed", False),
-    ],
-)
-def test_the_line_before_may_be_a_warning(before: str, warning: bool) -> None:
     assert is_warning(before) is warning
