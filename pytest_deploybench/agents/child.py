@@ -68,16 +68,16 @@ def run_child(launch: Launch, home: Path, programs: Path, *, out: Sink, err: Sin
         )
     streams = ((process.stdout, out), (process.stderr, err))
     pumps = [threading.Thread(target=_pump, args=pair, daemon=True) for pair in streams]
-    for pump in pumps:
-        pump.start()
     try:
+        for pump in pumps:
+            pump.start()
         while process.poll() is None and not end_now():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(LOOK_EVERY_S)
     finally:
         _end(process, home)
         deadline = time.monotonic() + _DRAIN_S
-        for pump in pumps:
+        for pump in filter(threading.Thread.is_alive, pumps):  # whoever was stopped above may not have started all
             pump.join(max(0.0, deadline - time.monotonic()))
     return process.returncode
 

@@ -270,12 +270,13 @@ class Fleet:
 
     def _start(self, loan: _Loan, *, admitted: bool) -> None:
         """Give the loan its thread. The lock is held."""
+        self._loans.add(loan)  # first: whoever is stopped while the thread starts must find its machine when closing
         try:
             threading.Thread(target=self._live, args=(loan, admitted), name="fleet-machine", daemon=True).start()
         except RuntimeError:  # the host has no thread left
+            self._loans.discard(loan)
             self._admission.leave(loan.ticket)
             raise
-        self._loans.add(loan)
 
     def _spares(self) -> list[_Loan]:
         """Machines made ahead that nobody has asked for yet. The lock is held."""

@@ -115,8 +115,9 @@ class Progress:
 
     def _stop(self) -> None:
         self._over.set()
-        if self._screen and self._thread:
+        if self._screen:
             self._screen.close()
+        if self._thread and self._thread.is_alive():  # it is not where the session was stopped while starting it
             self._thread.join(_FAREWELL_S)
 
     def _draw(self, screen: Screen) -> None:

@@ -213,12 +213,13 @@ class Recorder:
         )
 
     def _record(self, key: TrialKey) -> TrialRecord:
-        trial = self._open.pop(key)
+        trial = self._open[key]
         cargo = trial.cargo
         # A trial of which nothing was heard has an unknown number of checks; none of them ran.
         expected = cargo.checks if cargo else len(layer1_checks.CHECKS)
         record = fold(trial.subject, trial.phases, cargo.diary if cargo else None, expected)
         self.keep(record)
+        del self._open[key]  # last: a session that is stopped meanwhile comes back here when it ends
         return record
 
     def _begin(self) -> None:

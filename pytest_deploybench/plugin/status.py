@@ -73,12 +73,13 @@ def told(diary: Diary, folder: Path) -> Iterator[None]:
     """Keep the file up to date for as long as the block lasts, from a thread."""
     over = threading.Event()
     writer = threading.Thread(target=_tell, args=(diary, folder / FILE_NAME, over), name="status", daemon=True)
-    writer.start()
     try:
+        writer.start()
         yield
     finally:
         over.set()
-        writer.join(_FAREWELL_S)
+        if writer.is_alive():  # it is not where the trial was stopped while starting it
+            writer.join(_FAREWELL_S)
 
 
 def read(folder: Path) -> Status | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from pytest_deploybench.fleet import Fleet, FleetClient
 from pytest_deploybench.model import MachineSize
@@ -39,6 +42,24 @@ def test_a_borrower_that_comes_before_it_is_ready_waits_for_it(fleet: Fleet, pro
         provider.release()
         assert borrowing.result(30) == provider.calls("create")[0]
     assert len(provider.calls("create")) == 1
+
+
+def test_one_that_was_stopped_while_it_was_ordered_goes_with_the_fleet(
+    fleet: Fleet, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def stopped(thread: threading.Thread) -> None:
+        start(thread)
+        provider.wait_for("create")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            fleet.prepare(SMALL, 60.0)
+    assert fleet.close() == []
+    assert provider.traces() == []
 
 
 def test_one_of_another_size_or_with_too_little_time_is_left_alone(fleet: Fleet, provider: ScriptedProvider) -> None:

@@ -81,13 +81,50 @@ def assert_nothing_is_left(project: Project) -> None:
 def test_a_stopped_session_leaves_nothing(project: Project, number: signal.Signals, parallel: tuple[str, ...]) -> None:
     with running(project, *parallel) as session:
         assert len(project.provider.running()) == len(journal(project)) == 1
-        assert session.end(number) == pytest.ExitCode.INTERRUPTED
+        assert session.end(number) == pytest.ExitCode.INTERRUPTED, (project.path / "out").read_text()
     assert_nothing_is_left(project)
     verdict, reason = project.verdicts()["toy_venue20/noop-1"]
     assert verdict == "INVALID"
     # Under xdist the signal may come before all reports have.
     assert re.match(rf"no check ran|only \d+ of {len(CHECKS) + 1} checks ran", reason)
     assert "INTERNALERROR" not in (project.path / "out").read_text()
+
+
+AT = """\
+
+import os, signal, threading
+from pytest_deploybench.plugin import recording
+
+def stopped_once(owner, name, concerned=lambda *args: True):
+    original = getattr(owner, name)
+    def stopped(*args, **options):
+        if concerned(*args):
+            setattr(owner, name, original)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return original(*args, **options)
+    setattr(owner, name, stopped)
+
+"""
+"""Ends the session with a signal at the very moment at which it calls something."""
+
+
+@pytest.mark.parametrize("parallel", [(), ("-n", "1")], ids=["plain", "xdist"])
+@pytest.mark.parametrize(
+    ("call", "verdict"),
+    [
+        ("stopped_once(threading.Thread, 'start', lambda thread: thread.name == 'progress')", "INVALID"),
+        ("stopped_once(recording, 'fold')", "PASSED"),
+    ],
+    ids=["display starts", "verdict is reached"],
+)
+def test_a_session_may_be_stopped_at_any_moment(
+    project: Project, call: str, verdict: str, parallel: tuple[str, ...]
+) -> None:
+    project.pytester.makeconftest(STAND_IN + AT + call)
+    project.task()
+    assert project.run("--deploybench-agent=noop", *parallel).ret == pytest.ExitCode.INTERRUPTED
+    assert_nothing_is_left(project)
+    assert project.verdicts()["toy_venue20/noop-1"][0] == verdict
 
 
 def test_a_killed_worker_loses_its_machine_and_its_trial_is_invalid(project: Project) -> None:
