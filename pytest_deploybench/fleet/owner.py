@@ -342,8 +342,7 @@ class Fleet:
         with self._lock:
             for spare in self._spares():
                 spare.over.set()
-        who = f"{loan.request.purpose}: " if loan.request.purpose else ""
-        self._progress(f"{who}waiting for a free machine: {why}")
+        self._progress(f"{loan.request.purpose}: waiting for a free machine: {why}".removeprefix(": "))
 
     def _destroy(self, entry: Entry, pauses_s: Sequence[float]) -> str | None:
         """Destroy and forget; None when done, else a line that says why the machine is still there."""
