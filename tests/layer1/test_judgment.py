@@ -20,6 +20,8 @@ SUBJECT = 'main.go:7:2: cannot find package "a.example.org/b" in any of:'
 ODD = "foo.OddError: it broke"
 TRACEBACK = ("Traceback (most recent call last):", '  File "a.py", line 3, in <module>', ODD)
 DENIED = "nov 07 13:04:36 deck ntf[17]: Failed to drop rights: Operation not permitted"
+HEAP = "PHP Fatal error:  Allowed memory size of 134217728 bytes exhausted (tried to allocate 4096 bytes)"
+NO_GPU = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
 CHATTER = tuple(f"  CC      drivers/x{number}.o" for number in range(100))
 
 
@@ -65,6 +67,21 @@ FAILURES = [
         "what-the-first-line-only-announces",
         ("node:internal/modules/cjs/loader:1210", "  throw err;", "  ^", "", "Error: Cannot find module 'x'"),
         "Error: Cannot find module 'x'",
+    ),
+    Case(
+        "a-command-that-may-fail-forgives-nothing-above-it",
+        (
+            HEAP,
+            "$ tail -n 100 job.log || true",
+            "tail: cannot open 'job.log' for reading: No such file or directory",
+            "ERROR: Job failed: exit code 255",
+        ),
+        HEAP,
+    ),
+    Case(
+        "a-clean-up-of-nothing-is-not-why",
+        ("Error response from daemon: No such container: web", NO_GPU, "ERROR: Job failed: exit code 125"),
+        NO_GPU,
     ),
     Case("retried-in-vain", (HEADER, "Retrying in 5 s", HEADER, "giving up"), HEADER),
     Case("forgiven-too-soon", (HEADER, "falling back to the slow way", *CHATTER[:5], MAKE), HEADER),
